@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matched messages: requests that are withdrawn, peers that leave, and what ends a job.
+// Matched messages: peers that leave, and what ends a job. Ranks as threads only.
 #include "messenger_bodies.hpp"
 
 #include <halocline/comm/channel_set.hpp>
@@ -20,88 +20,6 @@
 namespace {
 
 using namespace halocline_test::messages;
-
-TEST(Messenger, ARequestMayBeDestroyedEarly) {
-    on_ranks({2}, [](const job& j) {
-        messenger m(j);
-        const int peer = j.ranks() - 1 - j.rank();
-        bytes data(100'000, &j.memory());
-        {
-            message_request posted, any, self;
-            m.irecv(posted, data, peer, 1);
-            m.irecv(any, data, any_source, 2);
-            m.isend(self, data, j.rank(), 3);
-        }
-        j.barrier(); // what the peer sends from now on meets none of them
-        int x = 5, y = 0;
-        message_request r;
-        m.isend(r, std::as_bytes(std::span(&x, 1)), peer, 1);
-        ok_or_fail(m, m.recv(std::as_writable_bytes(std::span(&y, 1)), peer, 1));
-        EXPECT_EQ(y, 5);
-        message_info info;
-        EXPECT_FALSE(m.probe(j.rank(), 3, info));
-        j.barrier();
-    });
-}
-
-/// A send that is destroyed when its receive has called for it, or is about to: the receive ends, and the job
-/// continues.
-TEST(MessengerOverNetwork, AReceiveWhoseSendIsWithdrawnIsAborted) {
-    on_ranks({}, [](const job& j) {
-        const int peer = j.rank() ^ 1;
-        constexpr std::size_t n = 4 << 20;
-        int aborted = 0;
-        for (const std::size_t direct_bytes : {std::size_t{16} << 10, 2 * n}) { // written by the network; in pieces
-            for (int round = 0; round < 12; ++round) {
-                messenger m(j, {.frame_bytes = 16 << 10, .direct_bytes = direct_bytes});
-                bytes data(n, &j.memory());
-                if (peer < j.ranks() && j.rank() < peer) {
-                    message_request send;
-                    fill(data, j.rank(), 0);
-                    m.isend(send, data, peer, 5);
-                    if (round == 0) ok_or_fail(m, m.send({}, peer, 4));
-                    for (int i = 1; i < round && !send.done(); ++i) (void)m.test(send);
-                } else if (peer < j.ranks()) {
-                    if (round == 0) ok_or_fail(m, m.recv({}, peer, 4)); // the announcement came before that
-                    const status s = m.recv(data, peer, 5);
-                    if (s == status::ok) {
-                        EXPECT_EQ(wrong(data, peer, 0), 0u);
-                    } else {
-                        ++aborted;
-                        EXPECT_EQ(s, status::aborted) << m.pending();
-                        EXPECT_NE(m.pending().find("from rank " + std::to_string(peer) +
-                                                   ", tag 5, whose message its sender withdrew"),
-                                  std::string::npos)
-                            << m.pending();
-                    }
-                }
-                j.barrier(); // the sender's messenger exists until then
-            }
-        }
-        if (peer < j.rank()) {
-            EXPECT_GE(aborted, 2) << "at least those whose sender did nothing for them";
-        }
-    });
-}
-
-/// Within a node, if the receiver can't read its sender's memory: it would wait for copies in its slab.
-TEST(MessengerBetweenProcesses, AReceiveThatNeedsCopiesOfAWithdrawnSendIsAborted) {
-    on_ranks({}, [](const job& j) {
-        messenger m(j, {.read_processes = false});
-        const bytes out(1 << 20, std::pmr::new_delete_resource());
-        bytes in(1 << 20, std::pmr::new_delete_resource());
-        if (j.rank() == 0) {
-            message_request send;
-            m.isend(send, out, 1, 5);
-        } else if (j.rank() == 1) {
-            EXPECT_EQ(m.recv(in, 0, 5), status::aborted);
-            EXPECT_NE(m.pending().find("its sender withdrew"), std::string::npos) << m.pending();
-        }
-        j.barrier();
-    });
-}
-
-// Below: what ends a messenger or the job; ranks only as threads.
 
 std::string failure_of(int ranks, int rank, const std::function<void(const job&)>& body) {
     std::string text;

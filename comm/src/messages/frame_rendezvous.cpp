@@ -29,6 +29,7 @@ void frame_rendezvous::progress() noexcept {
     tell_refused();
     called_for_.for_each([this](message_operation& s) { send_pieces(s); });
     if (rdma_) rdma_->progress(called_for_);
+    call_for_withdrawn();
     calling_.for_each([this](message_operation& r) { call(r); });
 }
 
@@ -144,6 +145,13 @@ void frame_rendezvous::tell_refused() noexcept {
     }
 }
 
+void frame_rendezvous::call_for_withdrawn() noexcept {
+    for (; not_called_ != 0; not_called_ &= not_called_ - 1) {
+        const auto record = static_cast<std::uint32_t>(std::countr_zero(not_called_));
+        if (!frames_.append({.kind = frame_item::call, .record = record})) return;
+    }
+}
+
 void frame_rendezvous::withdraw(message_operation& o) noexcept {
     switch (o.state) {
     case operation_state::announced: announced_[o.record] = nullptr; return; // the receiver is informed when it calls
@@ -152,7 +160,10 @@ void frame_rendezvous::withdraw(message_operation& o) noexcept {
         if (rdma_) rdma_->decline_no_more(o.record);
         refuse(o.record);
         return;
-    case operation_state::calling: calling_.remove(o); return;
+    case operation_state::calling:
+        calling_.remove(o);
+        not_called_ |= std::uint64_t{1} << o.record;
+        return;
     case operation_state::admitted:
         rdma_->withdraw(o);
         refuse(o.record);

@@ -198,6 +198,7 @@ bool message_engine::probe(int from, int tag, std::uint32_t context, message_inf
 void message_engine::withdraw(message_request& r) noexcept {
     if (core_.job.in_forked_child()) return;
     message_operation& o = r.operation_;
+    o.is_withdrawn = true;
     switch (o.state) {
     case operation_state::done: break;
     case operation_state::queued: link_to(o.peer).queued.remove(o); break;

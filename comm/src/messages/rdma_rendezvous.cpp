@@ -7,6 +7,15 @@
 
 namespace halocline::comm {
 
+namespace {
+
+/// May the network read or write its memory?
+bool is_under_way(const message_operation& o) noexcept {
+    return o.state == operation_state::invited || o.state == operation_state::writing;
+}
+
+} // namespace
+
 rdma_rendezvous::invitation rdma_rendezvous::invite(message_operation& r, operation_list& calling) noexcept {
     bulk_ticket ticket;
     // Checked first, because once memory is open the sender must be informed.
@@ -99,15 +108,14 @@ void rdma_rendezvous::withdraw(message_operation& o) noexcept {
         writing_.remove(o);
         return;
     }
-    const auto under_way = [&] { return o.state == operation_state::invited || o.state == operation_state::writing; };
     waiter waiting(core_.job);
     bool over = false, left = false;
-    while (under_way() && !over && !left) {
+    while (is_under_way(o) && !over && !left) {
         left = frames_.is_closed();
         over = waiting.again(frames_.peer()) != status::ok; // every wait of the rank advances its messages
     }
-    if (!under_way()) return;
-    // The job has ended, or the peer's part in it; the peer won't write any more.
+    if (!is_under_way(o)) return;
+    // The end of the job, or the peer's: then it has written what it ever will.
     if (over) bulk_->cut();
     if (o.state == operation_state::invited) bulk_->give_up(o.record);
     (o.state == operation_state::invited ? invited_ : writing_).remove(o);
@@ -115,10 +123,12 @@ void rdma_rendezvous::withdraw(message_operation& o) noexcept {
 
 void rdma_rendezvous::abandon() noexcept {
     for (operation_list* all : {&invited_, &writing_}) {
-        all->for_each([this](message_operation& o) {
+        while (!all->empty()) { // its waits may end others, or move them to other lists
+            message_operation& o = *all->first;
+            const bool is_admitted = o.state == operation_state::admitted;
             withdraw(o);
-            o.finish();
-        });
+            if (is_admitted || is_under_way(o)) o.finish();
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shm_rendezvous.hpp"
 
+#include "job/waiting.hpp"
 #include "node/copy_claimed.hpp"
 #include "node/shared_copy.hpp"
 
@@ -8,6 +9,7 @@
 #include <halocline/comm/detail/take_line.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace halocline::comm {
@@ -99,7 +101,8 @@ bool shm_rendezvous::wants_push(std::uint64_t bytes) const noexcept {
 
 bool shm_rendezvous::share_copy(message_operation& r, send_record& record, const peer_buffer& source,
                                 std::uint64_t bytes) noexcept {
-    if (!source.is_reachable()) return false;
+    // The sender copies as many bytes as it announced, and a message that is too long is not wanted at all.
+    if (bytes == 0 || !source.is_reachable()) return false;
     const bool push = source.mapped() != nullptr && is_mapped_there(r.data) && wants_push(bytes);
     // If this rank sends to the peer, too, the peer is already copying.
     if (!push && (bytes < core_.options.synergistic_bytes || !announced_.empty())) return false;
@@ -171,15 +174,14 @@ void shm_rendezvous::follow(message_operation& s) noexcept {
     case send_record::announced: break;
     case send_record::received:
         announced_.remove(s);
-        free_.give_back(s.record);
-        if (staged_ == &s) staged_ = nullptr;
+        give_back(s.record);
         s.finish();
         break;
     case send_record::shared:
     case send_record::pushed: help_copy(s, record, now == send_record::pushed); break;
     case send_record::wants_staging:
-        if (staged_ == nullptr) staged_ = &s; // there is one staging area per peer; others wait
-        if (staged_ == &s) stage(s, record);
+        if (staging_ == no_record) staging_ = s.record; // there is one staging area for each peer: others wait
+        if (staging_ == s.record) stage(s, record);
         break;
     }
 }
@@ -212,18 +214,57 @@ void shm_rendezvous::stage(message_operation& s, send_record& record) noexcept {
     }
 }
 
-/// The record of a send stays with its receiver.
 void shm_rendezvous::withdraw(message_operation& o) noexcept {
-    const bool is_send = o.state == operation_state::announced;
-    (is_send ? announced_ : receiving_).remove(o);
-    if (staged_ == &o) staged_ = nullptr;
-    // A receiver that reads this process's memory continues; one that needs staged copies would wait forever.
-    if (is_send) records_[o.record].sender_pieces.fetch_or(send_record::withdrawn, std::memory_order_release);
+    if (o.state == operation_state::announced)
+        withdraw_send(o);
+    else
+        withdraw_receive(o);
+}
+
+/// Its record, and what it has staged, stay with its receiver, who may still read both.
+void shm_rendezvous::withdraw_send(message_operation& s) noexcept {
+    announced_.remove(s);
+    withdrawn_ |= std::uint64_t{1} << s.record;
+    withdrawn_generation_[s.record] = s.generation;
+    // A receiver that reads this process's memory goes on; one that needs copies of it would wait.
+    records_[s.record].sender_pieces.fetch_or(send_record::withdrawn, std::memory_order_release);
+}
+
+void shm_rendezvous::take_back_withdrawn() noexcept {
+    for (std::uint64_t left = withdrawn_; left != 0; left &= left - 1) {
+        const auto record = static_cast<std::uint32_t>(std::countr_zero(left));
+        if (records_[record].phase_of(withdrawn_generation_[record]) != send_record::received) continue;
+        withdrawn_ &= ~(std::uint64_t{1} << record);
+        give_back(record);
+    }
+}
+
+/// Its sender's send ends as if the message had been received.
+void shm_rendezvous::withdraw_receive(message_operation& r) noexcept {
+    receiving_.remove(r);
+    send_record& record = their_records_[r.record];
+    if (r.state == operation_state::synergistic) stop_sender(r, record);
+    record.set(r.generation, send_record::received);
+}
+
+void shm_rendezvous::stop_sender(const message_operation& r, send_record& record) noexcept {
+    const std::uint64_t pieces = pieces_of(r.info.bytes);
+    const std::uint64_t taken = std::min(pieces, record.next.exchange(pieces, std::memory_order_relaxed));
+    const auto copied = [&] {
+        return record.sender_pieces.load(std::memory_order_acquire) & ~(send_record::withdrawn | send_record::refused);
+    };
+    waiter waiting(core_.job);
+    while (r.pieces_done + copied() < taken && waiting.again(peer_) == status::ok) {
+    }
 }
 
 void shm_rendezvous::abandon() noexcept {
     announced_.finish_all();
-    receiving_.finish_all();
+    while (!receiving_.empty()) { // its waits may end others
+        message_operation& r = *receiving_.first;
+        withdraw_receive(r);
+        r.finish();
+    }
 }
 
 std::string shm_rendezvous::describe() const {

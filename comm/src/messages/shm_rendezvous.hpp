@@ -43,9 +43,11 @@ class shm_rendezvous {
     void receive(message_operation& r, std::uint64_t bytes, const announcement& a) noexcept;
     /// Takes the next steps of the announced sends, and of the receives in which their sender has a part.
     void progress() noexcept {
+        if (withdrawn_ != 0) take_back_withdrawn();
         if (!announced_.empty()) announced_.for_each([this](message_operation& s) { follow(s); });
         if (!receiving_.empty()) receiving_.for_each([this](message_operation& r) { go_on(r); });
     }
+    /// Waits only for a sender that is writing into a receive's buffer just now.
     void withdraw(message_operation& o) noexcept;
     void abandon() noexcept;
     [[nodiscard]] std::string describe() const;
@@ -65,11 +67,22 @@ class shm_rendezvous {
     /// False: pieces are still missing.
     bool copied_by_both(message_operation& r, send_record& record, std::uint64_t bytes) noexcept;
     bool copied_from_staging(message_operation& r, send_record& record, std::uint64_t bytes) noexcept;
-    // Sender's part.
-    /// Does what the receiver of an announced message has asked for.
+    void withdraw_receive(message_operation& r) noexcept;
+    /// Takes the pieces that are left, so that the sender copies none of them, and waits for those that it has taken.
+    void stop_sender(const message_operation& r, send_record& record) noexcept;
+    // Sender.
+    /// Does what the receiver of an announced message asks for.
     void follow(message_operation& s) noexcept;
     void help_copy(message_operation& s, send_record& record, bool streaming) noexcept;
     void stage(message_operation& s, send_record& record) noexcept;
+    void withdraw_send(message_operation& s) noexcept;
+    /// Frees the records of withdrawn sends whose receivers have finished with them.
+    void take_back_withdrawn() noexcept;
+    /// The receiver has finished with a record: the next send may have it.
+    void give_back(std::uint32_t record) noexcept {
+        free_.give_back(record);
+        if (staging_ == record) staging_ = no_record;
+    }
 
     messenger_core& core_;
     int peer_;
@@ -79,7 +92,11 @@ class shm_rendezvous {
     send_records free_;
     std::uint64_t generation_ = 0; ///< of the latest announcement
     operation_list announced_;
-    message_operation* staged_ = nullptr; ///< the send whose pieces lie in the staging area
+    std::uint64_t withdrawn_ = 0; ///< a bit for each record whose send is gone, until its receiver has finished with it
+    std::uint64_t withdrawn_generation_[send_records::records]{}; ///< of these
+    static_assert(send_records::records == 64);
+    static constexpr std::uint32_t no_record = send_records::records;
+    std::uint32_t staging_ = no_record; ///< the record whose pieces lie in the staging area
     outbox* outbox_;
     message_operation copies_[link_layout::copies];
     std::size_t next_copy_ = 0;

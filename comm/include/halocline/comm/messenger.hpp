@@ -27,10 +27,12 @@ namespace halocline::comm {
 
 class message_engine; // private: comm/src/messages/message_engine.hpp
 
-/// One send or receive under way. It lies in the caller's memory, so their number is unlimited; it must not move until
-/// it is done, and may then be reused. Destroying it earlier withdraws it. Within a node a peer may still read or write
-/// its buffer afterwards. Over a network it may not: if the bytes are already on their way, the destructor waits. A
-/// receive whose message was withdrawn before its bytes came is status::aborted, at least over a network.
+/// One send or receive under way. It lies in the caller's memory, so any number of them may be under way; it must not
+/// move until it is done, and may then be used again. Destroying it earlier withdraws it; the message that a withdrawn
+/// receive has met counts as received for its sender. Nobody writes into the buffer of a receive afterwards, nor,
+/// over a network, reads that of a send: if the bytes are on their way just then, the destructor waits. Within a node
+/// a peer may still read a send's buffer afterwards, and then has its message. A receive whose message was withdrawn
+/// before its bytes came is status::aborted, over a network at least.
 class message_request {
   public:
     message_request() = default;

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matched messages: requests that are destroyed before they are done, at either end and at both.
+#include "messenger_bodies.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <memory_resource>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using namespace halocline_test::messages;
+
+constexpr std::uint64_t more_than_records = 100; // a sender has 64 for each peer
+
+std::pmr::memory_resource* heap() { return std::pmr::new_delete_resource(); }
+
+/// One more large message, from rank 0 to rank 1: both go on.
+void expect_one_more(messenger& m, std::pmr::memory_resource* where) {
+    bytes data(300'000, where);
+    if (m.job().rank() == 0) {
+        fill(data, 0, 77);
+        ok_or_fail(m, m.send(data, 1, 6));
+    } else if (m.job().rank() == 1) {
+        ok_or_fail(m, m.recv(data, 0, 6));
+        EXPECT_EQ(wrong(data, 0, 77), 0u);
+    }
+    m.job().barrier();
+}
+
+TEST(Messenger, ARequestMayBeDestroyedEarly) {
+    on_ranks({2}, [](const job& j) {
+        messenger m(j);
+        const int peer = j.ranks() - 1 - j.rank();
+        bytes data(100'000, &j.memory());
+        {
+            message_request posted, any, self;
+            m.irecv(posted, data, peer, 1);
+            m.irecv(any, data, any_source, 2);
+            m.isend(self, data, j.rank(), 3);
+        }
+        j.barrier(); // what the peer sends now meets none of them
+        int x = 5, y = 0;
+        message_request r;
+        m.isend(r, std::as_bytes(std::span(&x, 1)), peer, 1);
+        ok_or_fail(m, m.recv(std::as_writable_bytes(std::span(&y, 1)), peer, 1));
+        EXPECT_EQ(y, 5);
+        message_info info;
+        EXPECT_FALSE(m.probe(j.rank(), 3, info));
+        j.barrier();
+    });
+}
+
+/// A send that is destroyed when its receive has called for it, or will: that ends, and the job goes on.
+TEST(MessengerOverNetwork, AReceiveWhoseSendIsWithdrawnIsAborted) {
+    on_ranks({}, [](const job& j) {
+        const int peer = j.rank() ^ 1;
+        constexpr std::size_t n = 4 << 20;
+        int aborted = 0;
+        for (const std::size_t direct_bytes : {std::size_t{16} << 10, 2 * n}) { // written by the network; in pieces
+            for (int round = 0; round < 12; ++round) {
+                messenger m(j, {.frame_bytes = 16 << 10, .direct_bytes = direct_bytes});
+                bytes data(n, &j.memory());
+                if (peer < j.ranks() && j.rank() < peer) {
+                    message_request send;
+                    fill(data, j.rank(), 0);
+                    m.isend(send, data, peer, 5);
+                    if (round == 0) ok_or_fail(m, m.send({}, peer, 4));
+                    for (int i = 1; i < round && !send.done(); ++i) (void)m.test(send);
+                } else if (peer < j.ranks()) {
+                    if (round == 0) ok_or_fail(m, m.recv({}, peer, 4)); // the announcement came before that
+                    const status s = m.recv(data, peer, 5);
+                    if (s == status::ok) {
+                        EXPECT_EQ(wrong(data, peer, 0), 0u);
+                    } else {
+                        ++aborted;
+                        EXPECT_EQ(s, status::aborted) << m.pending();
+                        EXPECT_NE(m.pending().find("from rank " + std::to_string(peer) +
+                                                   ", tag 5, whose message its sender withdrew"),
+                                  std::string::npos)
+                            << m.pending();
+                    }
+                }
+                j.barrier(); // the sender's messenger is there until then
+            }
+        }
+        if (peer < j.rank()) {
+            EXPECT_GE(aborted, 2) << "at least those whose sender did nothing for them";
+        }
+    });
+}
+
+/// Within a node, where the receiver can't read its sender's memory: it would wait for copies in its slab.
+TEST(MessengerBetweenProcesses, AReceiveThatNeedsCopiesOfAWithdrawnSendIsAborted) {
+    on_ranks({}, [](const job& j) {
+        messenger m(j, {.read_processes = false});
+        const bytes out(1 << 20, std::pmr::new_delete_resource());
+        bytes in(1 << 20, std::pmr::new_delete_resource());
+        if (j.rank() == 0) {
+            message_request send;
+            m.isend(send, out, 1, 5);
+        } else if (j.rank() == 1) {
+            EXPECT_EQ(m.recv(in, 0, 5), status::aborted);
+            EXPECT_NE(m.pending().find("its sender withdrew"), std::string::npos) << m.pending();
+        }
+        j.barrier();
+    });
+}
+
+/// Their buffers stay, so their receiver gets them. Each has a record, of which there are fewer than such sends.
+TEST(MessengerBetweenRanks, RecordsInTheSlabOfWithdrawnSendsAreUsedAgain) {
+    on_ranks({2}, [](const job& j) {
+        for (std::pmr::memory_resource* where : {static_cast<std::pmr::memory_resource*>(&j.memory()), heap()}) {
+            messenger m(j);
+            bytes data(100'000, where);
+            for (std::uint64_t round = 0; round < more_than_records; ++round) {
+                if (j.rank() == 0) {
+                    fill(data, 0, round);
+                    std::array<message_request, 1> send;
+                    m.isend(send[0], data, 1, 5);
+                    ASSERT_EQ(m.wait_all_for(send, std::chrono::nanoseconds(1)), status::timed_out) << round;
+                }
+                j.barrier(); // it is withdrawn
+                if (j.rank() == 1) {
+                    ok_or_fail(m, m.recv(data, 0, 5));
+                    ASSERT_EQ(wrong(data, 0, round), 0u) << round;
+                }
+                j.barrier();
+            }
+            expect_one_more(m, where);
+        }
+    });
+}
+
+/// The send is withdrawn before its receive is posted, and that, too, before it can hear of it.
+void expect_both_ends_may_give_up(const job& j, const messenger_options& options) {
+    for (std::pmr::memory_resource* where : {static_cast<std::pmr::memory_resource*>(&j.memory()), heap()}) {
+        messenger m(j, options);
+        bytes data(300'000, where);
+        for (std::uint64_t round = 0; round < more_than_records; ++round) {
+            if (j.rank() == 0) {
+                message_request send;
+                m.isend(send, data, 1, 5);
+                ok_or_fail(m, m.send({}, 1, 7)); // so the other is on its way, too
+            } else if (j.rank() == 1) {
+                ok_or_fail(m, m.recv({}, 0, 7));
+                message_request receive;
+                m.irecv(receive, data, 0, 5);
+            }
+            j.barrier();
+        }
+        EXPECT_EQ(m.state(), status::ok) << m.pending();
+        expect_one_more(m, where);
+    }
+}
+
+TEST(MessengerBetweenRanks, BothEndsMayGiveUp) {
+    on_ranks({2}, [](const job& j) {
+        expect_both_ends_may_give_up(j, {});                               // over a network: written into memory
+        expect_both_ends_may_give_up(j, {.direct_bytes = 1 << 30});        // over a network: in pieces
+        expect_both_ends_may_give_up(j, {.synergistic_bytes = 64 * 1024}); // within a node: by both
+    });
+}
+
+/// Here the receive waits for copies in the sender's slab: it has asked for them before the send is withdrawn.
+TEST(MessengerBetweenProcesses, BothEndsMayGiveUpAMessageThatNeedsCopies) {
+    on_ranks({}, [](const job& j) {
+        messenger m(j, {.read_processes = false});
+        bytes data(300'000, heap());
+        for (std::uint64_t round = 0; round < more_than_records; ++round) {
+            std::optional<message_request> r(std::in_place);
+            if (j.rank() == 0) m.isend(*r, data, 1, 5);
+            j.barrier();
+            if (j.rank() == 1) {
+                m.irecv(*r, data, 0, 5);
+                EXPECT_FALSE(m.test(*r));
+            }
+            j.barrier();
+            if (j.rank() == 0 && round % 2 == 1) {
+                EXPECT_FALSE(m.test(*r)); // copies the first pieces
+            }
+            j.barrier();
+            if (j.rank() == static_cast<int>(round / 2 % 2)) r.reset();
+            j.barrier();
+            r.reset();
+            j.barrier();
+        }
+        EXPECT_EQ(m.state(), status::ok) << m.pending();
+        expect_one_more(m, heap());
+    });
+}
+
+/// Receives that have met their messages are destroyed, whatever their sender has done for them by then.
+void expect_sends_end_whose_receives_are_withdrawn(const job& j, const messenger_options& options,
+                                                   std::pmr::memory_resource* where) {
+    constexpr std::size_t at_once = 56;
+    messenger m(j, options);
+    std::vector<bytes> data(at_once);
+    for (bytes& b : data) b = bytes(100'000, where);
+    for (std::uint64_t round = 0; round < 6; ++round) {
+        // Else receives are posted first, and then the peer moves on while they are withdrawn.
+        const bool sender_sleeps = round % 2 == 0;
+        if (j.rank() == 0) {
+            std::vector<message_request> sends(at_once);
+            for (std::size_t i = 0; i < at_once; ++i) m.isend(sends[i], data[i], 1, 5);
+            if (sender_sleeps) {
+                ok_or_fail(m, m.recv({}, 1, 8));
+                std::this_thread::sleep_for(std::chrono::milliseconds(50));
+            }
+            ok_or_fail(m, m.wait_all(sends));
+            ok_or_fail(m, m.send({}, 1, 7));
+        } else if (j.rank() == 1) {
+            const auto take_what_comes = [&] {
+                message_info info;
+                const std::uint64_t all = (round + 1) * at_once + round; // with an empty one after each round
+                while (m.counts().arrived < all && m.state() == status::ok) (void)m.probe(0, 9, info);
+            };
+            if (sender_sleeps) {
+                take_what_comes();
+                ok_or_fail(m, m.send({}, 0, 8));
+            }
+            std::vector<std::optional<message_request>> receives(at_once);
+            for (std::size_t i = 0; i < at_once; ++i) m.irecv(receives[i].emplace(), data[i], 0, 5);
+            take_what_comes();
+            for (std::size_t i = at_once; i-- > 0;) receives[i].reset(); // first those that have not called yet
+            ok_or_fail(m, m.recv({}, 0, 7));
+        }
+        EXPECT_EQ(m.state(), status::ok) << m.pending();
+    }
+    expect_one_more(m, where);
+}
+
+TEST(MessengerBetweenRanks, SendsEndWhoseReceivesAreWithdrawn) {
+    on_ranks({2}, [](const job& j) {
+        // In frames that have no room for so many invitations, while the sender does not answer.
+        expect_sends_end_whose_receives_are_withdrawn(j, {.frame_bytes = 2048}, &j.memory());
+        expect_sends_end_whose_receives_are_withdrawn(j, {.direct_bytes = 1 << 30}, &j.memory());
+        expect_sends_end_whose_receives_are_withdrawn(j, {.read_processes = false}, heap());
+    });
+}
+
+/// Two messages of as many pieces as the staging area has; the first is withdrawn once it lies there.
+TEST(MessengerBetweenProcesses, AWithdrawnSendThatIsStagedIsNotOverwrittenByTheNext) {
+    on_ranks({}, [](const job& j) {
+        messenger m(j, {.read_processes = false});
+        constexpr std::size_t n = 128 * 1024;
+        bytes first(n, heap()), second(n, heap());
+        std::optional<message_request> a(std::in_place), b(std::in_place);
+        message_info info;
+        if (j.rank() == 0) {
+            fill(first, 0, 1);
+            fill(second, 0, 2);
+            m.isend(*a, first, 1, 5);
+            m.isend(*b, second, 1, 5);
+        }
+        j.barrier();
+        if (j.rank() == 1) {
+            m.irecv(*a, first, 0, 5);
+            m.irecv(*b, second, 0, 5);
+            EXPECT_FALSE(m.test(*b)); // both are asked for
+        }
+        j.barrier();
+        if (j.rank() == 0) {
+            EXPECT_FALSE(m.probe(1, 9, info)); // copies the first
+            a.reset();
+            EXPECT_FALSE(m.probe(1, 9, info));
+        }
+        j.barrier();
+        ok_or_fail(m, m.wait(*b));
+        if (j.rank() == 1) {
+            ok_or_fail(m, m.wait(*a));
+            EXPECT_EQ(wrong(first, 0, 1), 0u);
+            EXPECT_EQ(wrong(second, 0, 2), 0u);
+        }
+        j.barrier();
+    });
+}
+
+/// Which its sender alone should copy, and hasn't begun to: nothing may come any more, and the send ends.
+TEST(MessengerWithdrawal, NothingIsPushedIntoAReceiveThatIsGone) {
+    if (ranks_are_processes()) GTEST_SKIP() << "ranks as threads only";
+    job_options options;
+    options.path = path::streamed;
+    run_threads(
+        2,
+        [](const job& j) {
+            messenger m(j);
+            bytes data(1 << 20, &j.memory());
+            message_request send;
+            if (j.rank() == 0) m.isend(send, data, 1, 5);
+            j.barrier();
+            if (j.rank() == 1) {
+                std::fill(data.begin(), data.end(), std::byte{0xee});
+                message_request receive;
+                m.irecv(receive, data, 0, 5);
+                EXPECT_FALSE(m.test(receive));
+                EXPECT_EQ(m.counts().pushed, 1u);
+            }
+            j.barrier();
+            ok_or_fail(m, m.wait(send));
+            j.barrier();
+            if (j.rank() == 1) {
+                EXPECT_EQ(std::count(data.begin(), data.end(), std::byte{0xee}), 1 << 20);
+            }
+        },
+        options);
+}
+
+/// While both ends copy pieces: those that the sender has taken are there before the receive is gone.
+TEST(MessengerWithdrawal, NothingIsWrittenIntoAReceiveThatIsGone) {
+    if (ranks_are_processes()) GTEST_SKIP() << "ranks as threads only";
+    for (const path wish : {path::streamed, path::direct}) {
+        job_options options;
+        options.path = wish;
+        run_threads(
+            2,
+            [](const job& j) {
+                messenger m(j);
+                constexpr std::size_t n = 4 << 20;
+                bytes data(n, &j.memory());
+                for (int round = 0; round < 100; ++round) {
+                    if (j.rank() == 0) {
+                        ok_or_fail(m, m.send(data, 1, 5));
+                    } else {
+                        std::optional<message_request> receive(std::in_place);
+                        m.irecv(*receive, data, 0, 5);
+                        while (!receive->done() && m.counts().arrived == static_cast<std::uint64_t>(round))
+                            (void)m.test(*receive);
+                        for (int i = 0; i < round % 10; ++i) (void)m.test(*receive);
+                        receive.reset();
+                        std::fill(data.begin(), data.end(), std::byte{0xee});
+                    }
+                    j.barrier(); // the send is over
+                    if (j.rank() == 1) {
+                        ASSERT_EQ(std::count(data.begin(), data.end(), std::byte{0xee}),
+                                  static_cast<std::ptrdiff_t>(n));
+                    }
+                }
+                expect_one_more(m, &j.memory());
+            },
+            options);
+    }
+}
+
+/// Options under which everything is copied by both ends: a message that doesn't fit is copied by none.
+TEST(MessengerWithdrawal, AMessageThatIsTooLongIsNotWrittenByItsSenderEither) {
+    if (ranks_are_processes()) GTEST_SKIP() << "ranks as threads only";
+    for (int round = 0; round < 300; ++round) { // its sender would have to look in time
+        run_threads(2, [&](const job& j) {
+            messenger m(j, {.synergistic_bytes = 0});
+            bytes data(200'000, &j.memory());
+            std::fill(data.begin(), data.end(), j.rank() == 0 ? std::byte{0xee} : std::byte{});
+            if (j.rank() == 0) {
+                ok_or_fail(m, m.send(data, 1, 5));
+            } else {
+                EXPECT_EQ(m.recv(std::span(data).first(64), 0, 5), status::wrong_data);
+            }
+            j.barrier();
+            if (j.rank() == 1) {
+                ASSERT_EQ(std::count(data.begin(), data.end(), std::byte{}), 200'000) << round;
+            }
+        });
+        if (HasFailure()) return;
+    }
+}
+
+} // namespace
