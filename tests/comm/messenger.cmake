@@ -24,7 +24,13 @@ if(LIBFABRIC_FOUND)
   halocline_add_test(comm.messenger_test.ofi TARGET comm_messenger_test RANKS 2 4 LABELS ofi ARGS ${over_networks})
   halocline_add_test(comm.messenger_fuzz_test.ofi TARGET comm_messenger_fuzz_test RANKS 3 LABELS ofi)
 endif()
-# Large messages, written straight into the receiver's memory; the argument names the transport.
+# The calls of published programs, and what such programs do with them.
+halocline_add_test(comm.two_sided_test SOURCES two_sided_test.cpp LINK halocline::comm LABELS threads)
+halocline_add_test(comm.two_sided_test.shm TARGET comm_two_sided_test RANKS 2 3 4)
+if(LIBFABRIC_FOUND)
+  halocline_add_test(comm.two_sided_test.ofi TARGET comm_two_sided_test RANKS 2 3 LABELS ofi)
+endif()
+# Large messages, straight into the receiver's memory; the argument names the transport.
 halocline_add_test_program(comm_messenger_direct_test SOURCES messenger_direct_test.cpp LINK halocline::comm)
 if(LIBFABRIC_FOUND)
   foreach(transport tcp shm tagged)
@@ -47,7 +53,7 @@ halocline_add_mpi_test(comm.messenger_fuzz_test.mpi TARGET comm_messenger_fuzz_t
 get_property(all DIRECTORY PROPERTY TESTS)
 foreach(transport shm ofi verbs mpi)
   set(tests ${all})
-  list(FILTER tests INCLUDE REGEX "messenger.*_test.${transport}")
+  list(FILTER tests INCLUDE REGEX "(messenger.*|two_sided)_test.${transport}")
   if(tests)
     set_property(TEST ${tests} APPEND PROPERTY ENVIRONMENT HALOCLINE_TEST_TRANSPORT=${transport})
   endif()

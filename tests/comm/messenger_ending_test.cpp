@@ -115,6 +115,30 @@ TEST(MessengerFailure, APeerThatClosesEndsTheWait) {
     EXPECT_NE(text.find(") closed its end while"), std::string::npos) << text;
 }
 
+/// As above, by the waits for one of several requests, and for a message of any length.
+TEST(MessengerFailure, APeerThatClosesEndsTheWaitForAnyRequestAndForAProbe) {
+    if (ranks_are_processes()) GTEST_SKIP() << "ranks as threads only";
+    for (const bool probes : {false, true}) {
+        const std::string text = failure_of(2, 0, [&](const job& j) {
+            {
+                messenger m(j);
+                if (j.rank() == 0) {
+                    message_request r;
+                    message_info info;
+                    m.irecv(r, {}, 1, 6);
+                    const std::array<message_request*, 2> some{nullptr, &r};
+                    ok_or_fail(m, probes ? m.wait_probe(1, 8, info) : m.wait_any(some));
+                }
+            }
+            j.barrier();
+        });
+        EXPECT_NE(text.find(probes ? "a receive from rank 1, tag 8" : "a receive from rank 1, tag 6"),
+                  std::string::npos)
+            << text;
+        EXPECT_NE(text.find(") closed its end while"), std::string::npos) << text;
+    }
+}
+
 TEST(MessengerFailure, OptionsThatDifferAreOneError) {
     if (ranks_are_processes()) GTEST_SKIP() << "ranks as threads only";
     const std::string text = failure_of(

@@ -73,6 +73,11 @@ TEST(Messenger, NoSuchRankOrTagIsMisuse) {
                       EXPECT_FALSE(m.probe(-2, any_tag, info));
                   }),
                   "'messages': a receive from rank -2, any tag" + right);
+        EXPECT_EQ(pending_after([&](messenger& m, message_request&) {
+                      message_info info;
+                      EXPECT_EQ(m.wait_probe(nobody, 1, info), status::misused);
+                  }),
+                  "'messages': a receive from" + rank);
         j.barrier();
     });
 }
@@ -110,6 +115,7 @@ TEST(Messenger, ARankThatThereIsNotIsNotLookedUpAfterAFailureEither) {
         for (const int nobody : {-2, 1 << 24}) {
             message_info info;
             EXPECT_FALSE(m.probe(nobody, any_tag, info));
+            EXPECT_EQ(m.wait_probe(nobody, any_tag, info), status::wrong_data);
             EXPECT_EQ(m.recv(in, nobody, 1), status::wrong_data);
             EXPECT_EQ(m.send(out, nobody, 1), status::wrong_data);
         }

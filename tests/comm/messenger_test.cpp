@@ -2,8 +2,6 @@
 // Matched messages: which message meets which receive.
 #include "messenger_bodies.hpp"
 
-#include <halocline/comm/two_sided.hpp>
-
 #include <gtest/gtest.h>
 
 namespace {
@@ -170,55 +168,6 @@ TEST(Messenger, AReceiveTakesNoMessageOfAnEarlierOne) {
             }
         }
         j.barrier();
-    });
-}
-
-TEST(Messenger, CountsThatAnIntCannotSayAreUndefined) {
-    using namespace two_sided;
-    const std::size_t most = std::numeric_limits<int>::max();
-
-    EXPECT_EQ(get_count({.bytes = most}, datatype::byte), std::numeric_limits<int>::max());
-    EXPECT_EQ(get_count({.bytes = most + 1}, datatype::byte), undefined);
-    EXPECT_EQ(get_count({.bytes = 8 * most}, datatype::float64), std::numeric_limits<int>::max());
-    EXPECT_EQ(get_count({.bytes = 8 * (most + 1)}, datatype::float64), undefined);
-    EXPECT_EQ(get_count({.bytes = 12}, datatype::float64), undefined);
-}
-
-TEST(Messenger, TwoSidedCallsBehaveLikeTheirNamesakes) {
-    on_ranks({1, 2, 5}, [](const job& j) {
-        namespace api = two_sided;
-        api::communicator c(j);
-        const int next = (c.rank() + 1) % c.size(), before = (c.rank() + c.size() - 1) % c.size();
-        // A number travels round the ring and grows.
-        int sum = 0;
-        api::request r[2];
-        if (c.rank() == 0) api::isend(&sum, 1, api::datatype::int32, next, 3, c, &r[0]);
-        int got = -1;
-        api::receive_status s;
-        api::recv(&got, 1, api::datatype::int32, api::any_source, 3, c, &s);
-        EXPECT_EQ(s.source, before);
-        EXPECT_EQ(api::get_count(s, api::datatype::int32), 1);
-        if (c.rank() == 0)
-            api::wait(&r[0], c);
-        else
-            api::send(&(sum = got + 1), 1, api::datatype::int32, next, 3, c);
-        if (c.rank() == 0) {
-            EXPECT_EQ(got, c.size() - 1);
-        }
-        // Halves in both directions, late waits.
-        double out[2] = {c.rank() + 0.25, c.rank() + 0.5}, in[2] = {};
-        api::irecv(&in[0], 1, api::datatype::float64, before, 1, c, &r[0]);
-        api::isend(&out[0], 1, api::datatype::float64, next, 1, c, &r[1]);
-        api::barrier(c);
-        bool done = false;
-        while (!done) api::test(&r[0], &done, c, &s);
-        api::waitall(2, r, c); // one of them is request_null
-        api::sendrecv(&out[1], 1, api::datatype::float64, before, 2, &in[1], 1, api::datatype::float64, next, 2, c);
-        EXPECT_EQ(in[0], before + 0.25);
-        EXPECT_EQ(in[1], next + 0.5);
-        api::iprobe(api::any_source, api::any_tag, c, &done);
-        EXPECT_FALSE(done);
-        api::barrier(c);
     });
 }
 

@@ -4,6 +4,7 @@
 
 #include "job/waiting.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace halocline::comm {
@@ -147,6 +148,17 @@ status message_engine::wait_all(std::span<message_request* const> all) noexcept 
         all.size(), [&](std::size_t i) -> message_operation& { return all[i]->operation_; }, is_done);
 }
 
+status message_engine::wait_any(std::span<message_request* const> all) noexcept {
+    const auto is_there = [](const message_request* r) { return r != nullptr; };
+    const auto first = std::ranges::find_if(all, is_there);
+    if (first == all.end()) return core_.state;
+    return wait(
+        1, [&](std::size_t) -> message_operation& { return (*first)->operation_; },
+        [&](const message_operation&) {
+            return std::ranges::any_of(all, [&](const message_request* r) { return is_there(r) && r->done(); });
+        });
+}
+
 bool message_engine::has_started(const message_operation& o) const noexcept {
     switch (o.state) {
     case operation_state::queued:
@@ -193,6 +205,23 @@ bool message_engine::probe(int from, int tag, std::uint32_t context, message_inf
     core_.state = s;
     core_.failed = {false, from, tag};
     return false;
+}
+
+status message_engine::wait_probe(int from, int tag, std::uint32_t context, message_info& info) noexcept {
+    if (!can_come(from, tag)) {
+        core_.misuse(false, from, tag);
+        return core_.state;
+    }
+    message_operation receive; // posted nowhere: it says what was waited for if that fails
+    receive.state = operation_state::posted;
+    receive.peer = from;
+    receive.tag = tag;
+    const unexpected_message* m = nullptr;
+    const status s = wait(
+        1, [&](std::size_t) -> message_operation& { return receive; },
+        [&](const message_operation&) { return (m = matching_.find(from, tag, context)) != nullptr; });
+    if (m != nullptr) info = {m->source, m->tag, m->bytes};
+    return s;
 }
 
 void message_engine::withdraw(message_request& r) noexcept {

@@ -45,9 +45,11 @@ class message_engine {
     status wait_one(message_request& r) noexcept;
     status wait_all(std::span<message_request> all, std::optional<std::chrono::nanoseconds> longest = {}) noexcept;
     status wait_all(std::span<message_request* const> all) noexcept;
+    status wait_any(std::span<message_request* const> all) noexcept;
     status start_all(std::span<message_request> all, std::chrono::nanoseconds longest) noexcept;
     bool probe(int from, int tag, std::uint32_t context, message_info& info) noexcept;
-    /// Called when a request is destroyed while under way.
+    status wait_probe(int from, int tag, std::uint32_t context, message_info& info) noexcept;
+    /// A request is destroyed while under way.
     void withdraw(message_request& r) noexcept;
 
     [[nodiscard]] status state() const noexcept { return core_.state; }

@@ -31,6 +31,7 @@ bool messenger::test(message_request& request) noexcept { return engine_->test(r
 status messenger::wait(message_request& request) noexcept { return engine_->wait_one(request); }
 status messenger::wait_all(std::span<message_request> requests) noexcept { return engine_->wait_all(requests); }
 status messenger::wait_all(std::span<message_request* const> requests) noexcept { return engine_->wait_all(requests); }
+status messenger::wait_any(std::span<message_request* const> requests) noexcept { return engine_->wait_any(requests); }
 status messenger::wait_all_for(std::span<message_request> requests, std::chrono::nanoseconds longest) noexcept {
     return engine_->wait_all(requests, longest);
 }
@@ -39,6 +40,9 @@ status messenger::start_all(std::span<message_request> requests, std::chrono::na
 }
 bool messenger::probe(int from, int tag, message_info& info, std::uint32_t context) noexcept {
     return engine_->probe(from, tag, context, info);
+}
+status messenger::wait_probe(int from, int tag, message_info& info, std::uint32_t context) noexcept {
+    return engine_->wait_probe(from, tag, context, info);
 }
 status messenger::send(std::span<const std::byte> data, int to, int tag, std::uint32_t context) noexcept {
     if (engine_->send_now(data, to, tag, context)) return engine_->state();

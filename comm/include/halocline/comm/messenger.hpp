@@ -146,7 +146,9 @@ class messenger {
     [[nodiscard]] status wait(message_request& request) noexcept;
     [[nodiscard]] status wait_all(std::span<message_request> requests) noexcept;
     [[nodiscard]] status wait_all(std::span<message_request* const> requests) noexcept;
-    /// wait_all() that returns status::timed_out after that time; the job and the requests continue.
+    /// Waits until one of them, at least, is done. nullptr: none.
+    [[nodiscard]] status wait_any(std::span<message_request* const> requests) noexcept;
+    /// As wait_all, but returns status::timed_out after that time; the job and the requests go on.
     [[nodiscard]] status wait_all_for(std::span<message_request> requests, std::chrono::nanoseconds longest) noexcept;
     /// Makes progress until none of the requests needs this rank any more; for a send that means that its receiver has
     /// called for it. Returns status::timed_out after that time; the job and the requests continue.
@@ -154,6 +156,8 @@ class messenger {
     /// True if a message is there that such a receive would get; `info` then holds its source, tag and size. A loop
     /// around it must also check state(), which turns bad when a rank dies.
     [[nodiscard]] bool probe(int from, int tag, message_info& info, std::uint32_t context = 0) noexcept;
+    /// Waits until probe() would be true.
+    [[nodiscard]] status wait_probe(int from, int tag, message_info& info, std::uint32_t context = 0) noexcept;
 
     /// isend() and wait(); irecv() and wait(). Within a node, among consecutive sends of at most 16 KiB to a rank from
     /// which nothing arrives in between, the second and later ones end once they are copied: up to 16 before they are

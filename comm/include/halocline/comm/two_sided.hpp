@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Send and receive as published two-sided programs call them: MPI's arguments in MPI's order, on matched messages
-// (messenger.hpp). For running such programs side by side with MPI; new code uses the messenger, or better a plan.
-// Differences: the communicator is an object, a failure is an exception, and there are only contiguous types.
+// Send and receive as published two-sided programs spell them: MPI's arguments in MPI's order, on matched messages
+// (messenger.hpp), and the collectives of a few values that such programs need. For running such programs beside MPI;
+// new code uses the messenger, or better a plan.
+// What differs: the communicator is an object, a failure is an exception, and there are contiguous types only.
 #pragma once
 
 #include <halocline/comm/job.hpp>
@@ -9,13 +10,28 @@
 #include <halocline/comm/status.hpp>
 
 #include <cstddef>
-#include <deque>
+#include <cstdint>
+#include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
 namespace halocline::comm::two_sided {
 
-enum class datatype : std::size_t { byte = 1, int32 = 4, float32 = 4, int64 = 8, float64 = 8 };
+enum class datatype { byte, int32, float32, int64, float64 };
+/// Bytes of an element.
+constexpr std::size_t size_of(datatype type) {
+    switch (type) {
+    case datatype::byte: return 1;
+    case datatype::int32:
+    case datatype::float32: return 4;
+    case datatype::int64:
+    case datatype::float64: return 8;
+    }
+    return 0;
+}
+/// What allreduce() does with the elements of all ranks.
+enum class op { sum, min, max };
 inline constexpr int any_source = comm::any_source, any_tag = comm::any_tag;
 
 /// A request owned by the communicator; nullptr: none.
@@ -27,39 +43,53 @@ struct receive_status {
     int tag = any_tag;
     std::size_t bytes = 0;
 };
-/// Returned in place of a count (MPI_UNDEFINED).
+/// What is no count, and no index.
 inline constexpr int undefined = -32766;
 /// Elements received; undefined if not a whole number, or more than fit in an int.
 inline int get_count(const receive_status& s, datatype type) {
-    const std::size_t size = static_cast<std::size_t>(type), count = s.bytes / size;
+    const std::size_t size = size_of(type), count = s.bytes / size;
     return s.bytes % size == 0 && std::in_range<int>(count) ? static_cast<int>(count) : undefined;
 }
 
-/// Requests are reused; one is allocated only when more are under way than ever before.
+/// A handle; copies are the same communicator. Requests are allocated when more are under way than ever before, and
+/// reused.
 class communicator {
   public:
     /// Collective.  Err: as messenger.
-    explicit communicator(const job& j, const messenger_options& options = {}) : messages_(j, options) {}
-    [[nodiscard]] int rank() const { return messages_.job().rank(); }
-    [[nodiscard]] int size() const { return messages_.job().ranks(); }
+    explicit communicator(const job& j, const messenger_options& options = {});
+    [[nodiscard]] int rank() const { return messages().job().rank(); }
+    [[nodiscard]] int size() const { return messages().job().ranks(); }
     /// Memory for buffers that peers can reach directly.
-    [[nodiscard]] slab& memory() const { return messages_.job().memory(); }
-    [[nodiscard]] messenger& messages() { return messages_; }
+    [[nodiscard]] slab& memory() const { return messages().job().memory(); }
+    /// Shared with duplicates.
+    [[nodiscard]] messenger& messages() const;
+    /// Of the messages that the program sends through this communicator; the next one is that of its collectives.
+    [[nodiscard]] std::uint32_t context() const { return context_; }
 
     [[nodiscard]] request take();
-    void give(request r) { free_.push_back(r); }
+    void give(request r);
     /// Err: rank_failure, naming rank and message.
     void require(status s) const {
         if (s != status::ok) fail(s);
     }
 
   private:
-    [[noreturn, gnu::cold]] void fail(status s) const;
+    friend communicator dup(const communicator& c);
+    friend void allreduce(const void*, void*, std::size_t, datatype, op, communicator&);
+    struct shared; ///< by duplicates
 
-    messenger messages_;
-    std::deque<message_request> all_;
-    std::vector<request> free_;
+    communicator(std::shared_ptr<shared> all, std::uint32_t context) : all_(std::move(all)), context_(context) {}
+    [[noreturn, gnu::cold]] void fail(status s) const;
+    /// allreduce() of doubles by a global_sum.
+    void reduce(std::span<double> values, op how);
+
+    std::shared_ptr<shared> all_;
+    std::uint32_t context_;
 };
+
+/// A communicator of the same ranks whose messages never meet those of `c`.  Pre: all ranks make their duplicates in
+/// the same order.  Cost: no message.
+[[nodiscard]] communicator dup(const communicator& c);
 
 // Each function does what its namesake in MPI does.  Err: rank_failure.
 void send(const void* buffer, std::size_t count, datatype type, int to, int tag, communicator& c);
@@ -70,14 +100,31 @@ void sendrecv(const void* out, std::size_t out_count, datatype out_type, int to,
               receive_status* s = nullptr);
 void isend(const void* buffer, std::size_t count, datatype type, int to, int tag, communicator& c, request* r);
 void irecv(void* buffer, std::size_t count, datatype type, int from, int tag, communicator& c, request* r);
-/// Sets a request that is done to request_null.
+void probe(int from, int tag, communicator& c, receive_status* s = nullptr);
+void iprobe(int from, int tag, communicator& c, bool* there, receive_status* s = nullptr);
+
+// A request that is done, and said to be, becomes request_null. Where all requests are null, indices and counts are
+// undefined. `statuses` has a place for each request; waitsome() fills one for each index that it tells.
 void wait(request* r, communicator& c, receive_status* s = nullptr);
 void waitall(std::size_t count, request* requests, communicator& c, receive_status* statuses = nullptr);
+void waitany(std::size_t count, request* requests, int* index, communicator& c, receive_status* s = nullptr);
+void waitsome(std::size_t count, request* requests, int* done_count, int* indices, communicator& c,
+              receive_status* statuses = nullptr);
 void test(request* r, bool* done, communicator& c, receive_status* s = nullptr);
-void iprobe(int from, int tag, communicator& c, bool* there, receive_status* s = nullptr);
-/// Takes log2(ranks) rounds of empty messages.
+void testall(std::size_t count, request* requests, bool* done, communicator& c, receive_status* statuses = nullptr);
+void testany(std::size_t count, request* requests, int* index, bool* done, communicator& c,
+             receive_status* s = nullptr);
+
+/// log2(ranks) rounds of empty messages.
 void barrier(communicator& c);
-/// The time in seconds, as MPI_Wtime().
+/// Err:  input_error: no such rank as `root`.
+/// Cost: log2(ranks) messages on the way to the last rank.
+void bcast(void* buffer, std::size_t count, datatype type, int root, communicator& c);
+/// With the same bits on every rank. `in` may be `out`.  Pre: type is not byte.
+/// Err:  input_error: bytes.
+/// Cost: of doubles, that of a global_sum, which the first call makes; of other types 2 log2(ranks) messages.
+void allreduce(const void* in, void* out, std::size_t count, datatype type, op how, communicator& c);
+/// Seconds.
 double wtime();
 
 } // namespace halocline::comm::two_sided
