@@ -6,11 +6,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <list>
 #include <optional>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace {
@@ -195,6 +197,16 @@ void expect_as_the_reference(const job& j, unsigned seed, bool within_a_node) {
     j.barrier();
 }
 
+/// Of processes, over the transport that the environment names.
+const job& world() {
+    static const job j = [] {
+        job_options options;
+        options.transports = {std::getenv("HALOCLINE_TEST_TRANSPORT")};
+        return job::from_environment(options);
+    }();
+    return j;
+}
+
 TEST(MessengerFuzz, MatchesAsTheReferenceDoes) {
     const char* const transport = std::getenv("HALOCLINE_TEST_TRANSPORT");
     if (transport == nullptr) {
@@ -206,11 +218,128 @@ TEST(MessengerFuzz, MatchesAsTheReferenceDoes) {
         }
         return;
     }
-    job_options options;
-    options.transports = {transport};
-    const job j = job::from_environment(options);
-    const unsigned seeds = options.transports[0] == "verbs" ? 1 : 3; // the emulated machine is slow
-    for (unsigned seed = 1; seed <= seeds; ++seed) expect_as_the_reference(j, seed, options.transports[0] == "shm");
+    const std::string_view name = transport;
+    const unsigned seeds = name == "verbs" ? 1 : 3; // the emulated machine is slow
+    for (unsigned seed = 1; seed <= seeds; ++seed) expect_as_the_reference(world(), seed, name == "shm");
+}
+
+/// Sends, receives and withdrawals of all ranks at once, and in the end a large message for each pair. What is received
+/// is whole; nothing is written into what was withdrawn.
+void expect_nobody_is_held_up(const job& j, unsigned seed, const messenger_options& options, bool withdraws_sends) {
+    constexpr std::size_t steps = 400, most = 120'000 / sizeof(int), some_bytes[] = {8, 40, 500, 1500, 5000, 17'000};
+    constexpr std::uint32_t last_words = 1, last_messages = 2;
+    struct under_way {
+        std::optional<message_request> request{std::in_place};
+        bool is_send = false, is_withdrawn = false;
+        std::vector<int> buffer; // stays: within a node a peer may still read it
+    };
+    std::mt19937 random(seed * 31 + static_cast<unsigned>(j.rank()));
+    const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
+    const auto check = [&](std::span<const int> got, std::size_t bytes) { // one word, again and again
+        for (const int word : got.first(bytes / sizeof(int))) ASSERT_EQ(word, got[0]) << "seed " << seed;
+    };
+    constexpr int gone = -7;
+    std::list<under_way> all;
+    messenger m(j, options);
+    std::vector<under_way*> open;
+    const auto withdraw = [&](under_way& u) {
+        u.is_withdrawn = !u.request->done();
+        u.request.reset();
+        if (u.is_withdrawn && !u.is_send) std::ranges::fill(u.buffer, gone);
+    };
+    for (std::size_t i = 0; i < steps; ++i) {
+        const int other = static_cast<int>(below(static_cast<std::size_t>(j.ranks()))), tag = static_cast<int>(below(2));
+        under_way& u = all.emplace_back();
+        u.is_send = below(2) == 0;
+        const std::size_t words =
+            below(3) == 0 ? 1 + below(most) : some_bytes[below(std::size(some_bytes))] / sizeof(int);
+        u.buffer.assign(u.is_send ? words : most, static_cast<int>(i) * j.ranks() + j.rank());
+        if (u.is_send)
+            m.isend(*u.request, std::as_bytes(std::span(u.buffer)), other, tag);
+        else
+            m.irecv(*u.request, std::as_writable_bytes(std::span(u.buffer)), below(4) == 0 ? any_source : other,
+                    below(4) == 0 ? any_tag : tag);
+        open.push_back(&u);
+        for (std::size_t k = below(4); k > 0; --k) (void)m.test(*open[below(open.size())]->request);
+        if (open.size() < 8 + below(30)) continue;
+        const std::size_t which = below(open.size());
+        under_way& chosen = *open[which];
+        const bool must_wait = chosen.is_send && !withdraws_sends && !chosen.request->done();
+        if (must_wait) continue;
+        if (!chosen.is_send && chosen.request->done()) check(chosen.buffer, chosen.request->info().bytes);
+        withdraw(chosen);
+        open.erase(open.begin() + static_cast<std::ptrdiff_t>(which));
+    }
+    ASSERT_EQ(m.state(), status::ok) << m.pending();
+
+    // Receives what is left until every rank has said that no more comes.
+    const auto ranks_here = static_cast<std::size_t>(j.ranks());
+    std::vector<int> rest(most);
+    const auto receive_the_rest = [&] {
+        message_info info;
+        while (m.state() == status::ok && m.probe(any_source, any_tag, info))
+            (void)m.recv(std::as_writable_bytes(std::span(rest)), info.source, info.tag);
+    };
+    for (under_way* u : open)
+        if (!u->is_send || withdraws_sends) withdraw(*u);
+    for (under_way* u : open) {
+        while (u->request && !u->request->done() && m.state() == status::ok) {
+            receive_the_rest();
+            (void)m.test(*u->request);
+        }
+    }
+    std::vector<message_request> words(2 * ranks_here);
+    for (std::size_t r = 0; r < ranks_here; ++r) {
+        m.isend(words[r], {}, static_cast<int>(r), 0, last_words);
+        m.irecv(words[ranks_here + r], {}, static_cast<int>(r), 0, last_words);
+    }
+    for (const message_request& w : words) {
+        while (!w.done() && m.state() == status::ok) {
+            receive_the_rest();
+            (void)m.test(const_cast<message_request&>(w));
+        }
+    }
+    receive_the_rest();
+    std::vector<message_request> requests(2 * ranks_here);
+    std::vector<std::vector<int>> in(ranks_here, std::vector<int>(most));
+    const std::vector<int> out(most, j.rank());
+    for (std::size_t r = 0; r < ranks_here; ++r) {
+        m.isend(requests[r], std::as_bytes(std::span(out)), static_cast<int>(r), 0, last_messages);
+        m.irecv(requests[ranks_here + r], std::as_writable_bytes(std::span(in[r])), static_cast<int>(r), 0,
+                last_messages);
+    }
+    if (const status s = m.wait_all(requests); s != status::ok) j.fail(s, m.pending());
+    for (std::size_t r = 0; r < ranks_here; ++r)
+        EXPECT_EQ(std::ranges::count(in[r], static_cast<int>(r)), static_cast<std::ptrdiff_t>(most));
+    j.barrier();
+    for (const under_way& u : all) {
+        if (!u.is_withdrawn || u.is_send) continue;
+        ASSERT_EQ(std::ranges::count(u.buffer, gone), static_cast<std::ptrdiff_t>(most)) << "seed " << seed;
+    }
+}
+
+TEST(MessengerFuzz, WithdrawalsAtAnyTimeHoldUpNobody) {
+    const char* const transport = std::getenv("HALOCLINE_TEST_TRANSPORT");
+    const std::string_view name = transport == nullptr ? "" : transport;
+    if (name == "verbs") GTEST_SKIP() << "the emulated machine is slow";
+    const auto body = [&](const job& j, unsigned seed) {
+        messenger_options options{.synergistic_bytes = seed % 2 == 0 ? std::size_t{4000} : std::size_t{40'000}};
+        if (seed % 3 == 0) options.streamed_bytes = 20'000;
+        if (seed % 4 == 0) options.read_processes = false;
+        if (seed % 2 == 1) options.direct_bytes = std::size_t{1} << 30;
+        if (seed % 3 == 1) options.frame_bytes = 2048;
+        expect_nobody_is_held_up(j, seed, options, name.empty());
+    };
+    if (name.empty()) {
+        for (unsigned seed = 1; seed <= 12; ++seed) {
+            job_options options;
+            options.path = seed % 2 == 0 ? path::streamed : path::direct;
+            run_threads(
+                ranks, [&](const job& j) { body(j, seed); }, options);
+        }
+        return;
+    }
+    for (unsigned seed = 1; seed <= 6; ++seed) body(world(), seed);
 }
 
 } // namespace
