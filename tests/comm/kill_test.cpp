@@ -21,10 +21,13 @@ using clock_type = std::chrono::steady_clock;
 
 class Killed : public testing::TestWithParam<const char*> {};
 
+bool is_over_verbs(const std::string& mode) { return mode.starts_with("verbs-"); }
+bool lacks_device(const std::string& mode) {
+    return is_over_verbs(mode) && !std::filesystem::exists("/sys/class/infiniband");
+}
+
 TEST_P(Killed, SurvivorsNameTheDeadWithinASecondAndTheJobEndsWithThree) {
-    const bool over_verbs = std::string(GetParam()).starts_with("verbs-");
-    if (over_verbs && !std::filesystem::exists("/sys/class/infiniband"))
-        GTEST_SKIP() << "no RDMA device; see comm.verbs_vm";
+    if (lacks_device(GetParam())) GTEST_SKIP() << "no RDMA device; see comm.verbs_vm";
     std::mt19937 random(7);
     std::vector<clock_type::duration> times;
     for (int round = 0; round < 5; ++round) {
@@ -48,7 +51,7 @@ TEST_P(Killed, SurvivorsNameTheDeadWithinASecondAndTheJobEndsWithThree) {
         EXPECT_FALSE(job_under_test.anybody_alive());
     }
     std::sort(times.begin(), times.end());
-    if (!over_verbs) { // that device may be in an emulated machine
+    if (!is_over_verbs(GetParam())) { // that device may be in an emulated machine
         EXPECT_LT(times[2], promised) << "the median";
     }
 }
@@ -227,6 +230,7 @@ INSTANTIATE_TEST_SUITE_P(OverOfi, WithoutDescriptors, testing::Values("ofi-close
 class Forked : public testing::TestWithParam<const char*> {};
 
 TEST_P(Forked, ChildThatRunsDestructorsLeavesChannelsToItsParent) {
+    if (lacks_device(GetParam())) GTEST_SKIP() << "no RDMA device; see comm.verbs_vm";
     running_job job_under_test(3, GetParam(), 3);
 
     EXPECT_EQ(job_under_test.wait(), 0) << job_under_test.said;
@@ -238,6 +242,9 @@ INSTANTIATE_TEST_SUITE_P(OverOfi, Forked, testing::Values("ofi-forks", "ofi-shm-
 #ifdef HALOCLINE_WITH_NET
 INSTANTIATE_TEST_SUITE_P(OverNet, Forked, testing::Values("ofi-net-forks"));
 #endif
+#endif
+#ifdef HALOCLINE_WITH_VERBS
+INSTANTIATE_TEST_SUITE_P(OverVerbs, Forked, testing::Values("verbs-forks"));
 #endif
 
 TEST(Kill, OfTheLauncherLeavesNobody) {

@@ -22,6 +22,7 @@ namespace halocline_test {
 struct posted_work {
     std::uint64_t send_calls = 0, writes = 0, with_immediate = 0, signalled = 0, inlined = 0, bytes = 0;
     std::uint64_t receive_calls = 0, receives = 0, polls = 0, registered = 0, deregistered = 0;
+    std::uint64_t fork_inits = 0;
 };
 inline posted_work posted;
 /// False, for a bench that times only the call: ibv_post_send just counts.
@@ -30,6 +31,8 @@ inline bool loop_delivers = true;
 inline bool loop_completes = true;
 /// False: no memory can be registered.
 inline bool loop_registers = true;
+/// What ibv_fork_init returns, and ibv_is_fork_initialized.
+inline int loop_forks = 0, loop_fork_status = 0;
 
 namespace loop_device {
 
@@ -44,7 +47,8 @@ struct pair : ibv_qp {
 inline ibv_context context{};
 inline ibv_device device{};
 inline ibv_pd domain{};
-inline std::deque<pair> pairs; ///< queue pair n is pairs[n - 1]; they are never removed
+inline std::deque<pair> pairs; ///< queue pair n is pairs[n - 1]; they stay
+inline bool fork_safe = false; ///< since loop_library()
 
 inline void complete(ibv_cq* to, std::uint64_t id, ibv_wc_opcode what, std::uint32_t immediate, std::uint32_t bytes) {
     ibv_wc c{};
@@ -105,7 +109,15 @@ inline int poll_cq(ibv_cq* cq, int most, ibv_wc* out) {
 
 /// One device with one active port, 1.
 inline void add_device(halocline::comm::verbs_library& l) {
-    l.fork_init = [] { return 0; };
+    l.fork_init = [] {
+        ++posted.fork_inits;
+        fork_safe = loop_forks == 0;
+        return loop_forks;
+    };
+    l.is_fork_initialized = [] {
+        fork_safe = fork_safe || loop_fork_status == 2; // IBV_FORK_UNNEEDED
+        return loop_fork_status;
+    };
     l.get_device_list = [](int* count) {
         static ibv_device* list[] = {&device, nullptr};
         *count = 1;
@@ -165,13 +177,13 @@ inline void add_queues(halocline::comm::verbs_library& l) {
     l.wc_status_str = [](ibv_wc_status) -> const char* { return "a status"; };
 }
 
-/// Memory, which is registered unless the test forbids it.
+/// Memory that is registered unless the test forbids it, or a child of fork() might take it away.
 inline void add_memory(halocline::comm::verbs_library& l) {
     l.alloc_pd = [](ibv_context*) { return &domain; };
     l.dealloc_pd = [](ibv_pd*) { return 0; };
     l.reg_mr = [](ibv_pd*, void*, std::size_t, int) -> ibv_mr* {
-        if (!loop_registers) {
-            errno = ENOMEM;
+        if (!loop_registers || !fork_safe) {
+            errno = fork_safe ? ENOMEM : EPERM;
             return nullptr;
         }
         ++posted.registered;
@@ -191,6 +203,7 @@ inline halocline::comm::verbs_library loop_library() {
     context.ops.post_send = post_send;
     context.ops.post_recv = post_recv;
     context.ops.poll_cq = poll_cq;
+    fork_safe = false;
     halocline::comm::verbs_library l;
     add_device(l);
     add_queues(l);

@@ -13,6 +13,8 @@
 
 #include <cstring>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -198,6 +200,38 @@ TEST(VerbsWork, AQueueThatFailsEndsTheWaitAndIsTold) {
     EXPECT_TRUE(over);
     EXPECT_EQ(pair.from.check(1), status::peer_died);
     EXPECT_EQ(pair.from.trouble(), "verbs (loop0 port 1): ibv_poll_cq: Input/output error");
+}
+
+/// What the error of `make` says.
+template <class Make>
+std::string error_of(Make make) {
+    try {
+        make();
+    } catch (const halocline::error& e) {
+        return e.what();
+    }
+    return "no error";
+}
+
+TEST(VerbsWork, ChildrenKeepTheirPagesWhereTheKernelCopiesThem) {
+    const verbs_library library = loop_library();
+    for (const int status : {0, 2}) { // IBV_FORK_DISABLED, IBV_FORK_UNNEEDED
+        loop_fork_status = status;
+        posted = {};
+        const verbs_world world({}, &library);
+        EXPECT_EQ(posted.fork_inits, status == 0 ? 1u : 0u);
+    }
+    loop_fork_status = 0;
+}
+
+TEST(VerbsWork, AWorldIsRefusedWhereAForkWouldTakeMemoryAway) {
+    const verbs_library library = loop_library();
+    loop_forks = EINVAL;
+    const std::string text = error_of([&] { const verbs_world world({}, &library); });
+    loop_forks = 0;
+
+    EXPECT_NE(text.find("would not outlive a fork() (ibv_fork_init): Invalid argument"), std::string::npos) << text;
+    EXPECT_NE(text.find("IBV_FORK_SAFE=1"), std::string::npos) << text;
 }
 
 /// Both ends of a link of large messages.

@@ -10,6 +10,7 @@ verbs_library load() {
     verbs_library l;
     loaded_functions from("libibverbs.so.1", l.why_not);
     from.find(l.fork_init, "ibv_fork_init");
+    from.find_if_there(l.is_fork_initialized, "ibv_is_fork_initialized");
     from.find(l.get_device_list, "ibv_get_device_list");
     from.find(l.free_device_list, "ibv_free_device_list");
     from.find(l.get_device_name, "ibv_get_device_name");

@@ -73,6 +73,19 @@ struct mtu_size {
 constexpr std::array mtu_sizes{mtu_size{256, IBV_MTU_256}, mtu_size{512, IBV_MTU_512}, mtu_size{1024, IBV_MTU_1024},
                                mtu_size{2048, IBV_MTU_2048}, mtu_size{4096, IBV_MTU_4096}};
 
+/// Pages that a device writes must stay with the parent of a fork(). Kernels since 5.12 give the child copies. On older
+/// ones ibv_fork_init keeps such pages from the child, which dies if it touches them; it has to come before anybody
+/// registers memory.
+void keep_memory_at_fork(const verbs_library& lib) {
+    constexpr int unneeded = 2; // IBV_FORK_UNNEEDED, which older headers lack
+    if (lib.is_fork_initialized != nullptr && lib.is_fork_initialized() == unneeded) return;
+    const int code = lib.fork_init();
+    if (code == 0) return;
+    throw job_error("verbs: registered memory would not outlive a fork() (ibv_fork_init): " +
+                    std::string(std::strerror(code)) +
+                    "; set IBV_FORK_SAFE=1 in the environment of the job, or use a kernel of 5.12 or newer");
+}
+
 } // namespace
 
 std::string device_names(const verbs_library& lib) {
@@ -88,9 +101,7 @@ std::string device_names(const verbs_library& lib) {
 verbs_world::port::port(const verbs_options& choices, const verbs_library& functions)
     : lib(functions), options(choices) {
     if (!lib.why_not.empty()) throw input_error(lib.why_not);
-    // A process that forks (system(), popen()) keeps its registered memory. Kernels since 5.12 ensure that themselves;
-    // before, this call does, unless memory was already registered.
-    lib.fork_init();
+    keep_memory_at_fork(lib);
 
     const device_list list(lib);
     std::optional<ibv_port_attr> attributes;
