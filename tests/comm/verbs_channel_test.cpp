@@ -359,10 +359,42 @@ void give_up_the_right_to_lock() {
     ASSERT_EQ(syscall(SYS_capset, &header, data), 0);
 }
 
-TEST(VerbsAtTheEnd, TheMemlockLimitIsNamedWithValueAndRemedy) { // last, because the right can't be regained
-    give_up_the_right_to_lock();
-    const rlimit limit{1 << 20, 1 << 20};
+/// The limit alone: root may raise it again.
+void limit_locked_memory(rlim_t bytes) {
+    const rlimit limit{bytes, RLIM_INFINITY};
     ASSERT_EQ(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
+}
+
+TEST(VerbsAtTheEnd, AMemlockLimitThatServesNoPlanRefusesTheTransport) {
+    give_up_the_right_to_lock();
+    limit_locked_memory(64 << 10);
+
+    const std::string alone = refusal(over_verbs());
+    expect_in(alone, "no transport of [verbs] reaches rank");
+    expect_in(alone, "(ibv_reg_mr): Cannot allocate memory; this process may lock 64 KiB (ulimit -l)");
+    expect_in(alone, "ulimit -l unlimited");
+
+    job_options options = over_verbs();
+    options.transports = {"verbs", "shm"};
+    const job j = job::from_environment(options);
+    EXPECT_EQ(j.transport(), "shm");
+    expect_in(j.members()[1 - std::min(j.rank(), 1)].refused, "this process may lock 64 KiB (ulimit -l)");
+    expect_ring_delivers(j, 5000, 10);
+}
+
+TEST(VerbsAtTheEnd, AMemlockLimitThatOneRankHasIsNamedWithIt) {
+    give_up_the_right_to_lock();
+    limit_locked_memory(std::getenv("HALOCLINE_RANK") == std::string("1") ? 64 << 10 : RLIM_INFINITY);
+
+    const std::string text = refusal(over_verbs());
+
+    expect_in(text, "rank 1: verbs (rxe0 port 1): registering");
+    expect_in(text, "64 KiB (ulimit -l)");
+}
+
+TEST(VerbsAtTheEnd, TheMemlockLimitIsNamedWithValueAndRemedy) { // last: the right doesn't come back
+    give_up_the_right_to_lock();
+    limit_locked_memory(1 << 20);
     const job j = job::from_environment(over_verbs());
 
     std::string text;

@@ -31,6 +31,8 @@ inline bool loop_delivers = true;
 inline bool loop_completes = true;
 /// False: no memory can be registered.
 inline bool loop_registers = true;
+/// False: no completion queue can be made.
+inline bool loop_queues = true;
 /// What ibv_fork_init returns, and ibv_is_fork_initialized.
 inline int loop_forks = 0, loop_fork_status = 0;
 
@@ -49,6 +51,7 @@ inline ibv_device device{};
 inline ibv_pd domain{};
 inline std::deque<pair> pairs; ///< queue pair n is pairs[n - 1]; they stay
 inline bool fork_safe = false; ///< since loop_library()
+inline int open_queues = 0, open_domains = 0;
 
 inline void complete(ibv_cq* to, std::uint64_t id, ibv_wc_opcode what, std::uint32_t immediate, std::uint32_t bytes) {
     ibv_wc c{};
@@ -150,12 +153,18 @@ inline void add_device(halocline::comm::verbs_library& l) {
 /// Queue pairs, whose requests complete at once, and completion queues.
 inline void add_queues(halocline::comm::verbs_library& l) {
     l.create_cq = [](ibv_context*, int entries, void*, ibv_comp_channel*, int) -> ibv_cq* {
+        if (!loop_queues) {
+            errno = ENOMEM;
+            return nullptr;
+        }
+        ++open_queues;
         auto* q = new queue;
         q->room = static_cast<std::size_t>(entries);
         q->context = &context;
         return q;
     };
     l.destroy_cq = [](ibv_cq* q) {
+        --open_queues;
         delete static_cast<queue*>(q);
         return 0;
     };
@@ -179,8 +188,14 @@ inline void add_queues(halocline::comm::verbs_library& l) {
 
 /// Memory that is registered unless the test forbids it, or a child of fork() might take it away.
 inline void add_memory(halocline::comm::verbs_library& l) {
-    l.alloc_pd = [](ibv_context*) { return &domain; };
-    l.dealloc_pd = [](ibv_pd*) { return 0; };
+    l.alloc_pd = [](ibv_context*) {
+        ++open_domains;
+        return &domain;
+    };
+    l.dealloc_pd = [](ibv_pd*) {
+        --open_domains;
+        return 0;
+    };
     l.reg_mr = [](ibv_pd*, void*, std::size_t, int) -> ibv_mr* {
         if (!loop_registers || !fork_safe) {
             errno = fork_safe ? ENOMEM : EPERM;

@@ -213,6 +213,56 @@ std::string error_of(Make make) {
     return "no error";
 }
 
+/// Whether `text` says what could not be had and what the memlock limit is.
+void expect_memlock_advice(const std::string& text, std::string_view what) {
+    EXPECT_NE(text.find(what), std::string::npos) << text;
+    EXPECT_NE(text.find("(ulimit -l)"), std::string::npos) << text;
+}
+
+TEST(VerbsWork, AWorldTriesToLockMemoryAndGivesItBack) {
+    const verbs_library library = loop_library();
+    posted = {};
+    const int queues_before = loop_device::open_queues;
+    const verbs_world world({}, &library);
+    EXPECT_EQ(posted.registered, 1u);
+    EXPECT_EQ(posted.deregistered, 1u);
+    EXPECT_EQ(loop_device::open_queues, queues_before);
+}
+
+TEST(VerbsWork, AWorldIsRefusedWhereNoMemoryCanBeLocked) {
+    const verbs_library library = loop_library();
+    const auto open = [&] { const verbs_world world({}, &library); };
+    const int queues_before = loop_device::open_queues, domains_before = loop_device::open_domains;
+
+    loop_registers = false;
+    expect_memlock_advice(error_of(open), "registering 524288 bytes on trial (ibv_reg_mr): Cannot allocate memory");
+    loop_registers = true;
+    loop_queues = false;
+    expect_memlock_advice(error_of(open), "a queue of 128 completions on trial (ibv_create_cq)");
+    loop_queues = true;
+    EXPECT_EQ(error_of(open), "no error");
+    EXPECT_EQ(loop_device::open_queues, queues_before);
+    EXPECT_EQ(loop_device::open_domains, domains_before);
+}
+
+TEST(VerbsWork, AQueueThatCannotBeMadeIsToldWithTheMemlockLimit) {
+    const verbs_library library = loop_library();
+    verbs_world world({}, &library);
+    const std::string addresses[] = {world.address(), world.address()};
+    world.connect(addresses, 0);
+    static_cast<void>(world.open(*std::pmr::new_delete_resource(), 1, 1, 64, 64));
+    const auto slab = std::make_shared<node_slab>(std::size_t{8} << 20);
+
+    loop_queues = false;
+    const std::string of_a_plan = error_of([&] { world.complete(1); });
+    const std::string of_large_messages =
+        error_of([&] { static_cast<void>(world.open_bulk(*slab, 1, bulk_link::records)); });
+    loop_queues = true;
+
+    expect_memlock_advice(of_a_plan, "completions for a plan of 1 channels (ibv_create_cq)");
+    expect_memlock_advice(of_large_messages, "completions for large messages to and from rank 1 (ibv_create_cq)");
+}
+
 TEST(VerbsWork, ChildrenKeepTheirPagesWhereTheKernelCopiesThem) {
     const verbs_library library = loop_library();
     for (const int status : {0, 2}) { // IBV_FORK_DISABLED, IBV_FORK_UNNEEDED

@@ -24,7 +24,7 @@ std::unique_ptr<bulk_link> verbs_world::open_bulk(const slab& memory, int peer, 
 }
 
 std::shared_ptr<const exposed_memory> verbs_world::expose(std::span<std::byte> memory) {
-    auto e = std::make_shared<verbs_exposed_memory>(port_->lib, register_for_peers(memory, "to expose them"));
+    auto e = std::make_shared<verbs_exposed_memory>(port_->lib, port_->register_for_peers(memory, "to expose them"));
     e->ticket = {reinterpret_cast<std::uintptr_t>(memory.data()), e->region->rkey};
     e->local = e->region->lkey;
     return e;

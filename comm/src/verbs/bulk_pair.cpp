@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The queue pair of a link for large messages: making it, posting work, polling completions, closing it.
 #include "bulk.hpp"
+#include "memory_limit.hpp"
 
 #include <halocline/base/error.hpp>
 
@@ -11,19 +12,20 @@
 namespace halocline::comm {
 
 verbs_world::bulk_pair::bulk_pair(const port& port_here, int peer) : own_port(port_here) {
-    constexpr int entries = 2 * depth + 1; // receives, writes, the farewell
-    completions = own_port.lib.create_cq(own_port.context, entries, nullptr, nullptr, 0);
+    constexpr std::size_t entries = 2 * depth + 1; // receives, writes, the farewell
+    const std::string what_for = "for large messages to and from rank " + std::to_string(peer);
+    completions = own_port.make_queue(entries, what_for);
     ibv_qp_init_attr wanted{};
     wanted.send_cq = wanted.recv_cq = completions;
     wanted.qp_type = IBV_QPT_RC;
     wanted.cap = {
         .max_send_wr = depth + 1, .max_recv_wr = depth, .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = 0};
-    if (completions != nullptr) queue_pair = own_port.lib.create_qp(own_port.domain, &wanted);
+    queue_pair = own_port.lib.create_qp(own_port.domain, &wanted);
     if (queue_pair == nullptr) {
         const int why = errno;
-        if (completions != nullptr) own_port.lib.destroy_cq(completions);
-        throw job_error("verbs (" + own_port.name + "): the queue pair of large messages for rank " +
-                        std::to_string(peer) + ", " + std::to_string(depth) + " writes deep: " + std::strerror(why));
+        own_port.lib.destroy_cq(completions);
+        throw job_error("verbs (" + own_port.name + "): a queue pair of " + std::to_string(depth) + " writes " +
+                        what_for + " (ibv_create_qp): " + std::strerror(why) + memlock_advice_if(why));
     }
     try {
         own_port.initialise(queue_pair, peer);

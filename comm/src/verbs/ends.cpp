@@ -2,13 +2,9 @@
 // An end's memory, its registration, and how long it lives.
 #include "bulk.hpp"
 #include "end.hpp"
-#include "memory_limit.hpp"
 #include "port.hpp"
 
 #include <halocline/base/error.hpp>
-
-#include <cerrno>
-#include <cstring>
 
 namespace halocline::comm {
 
@@ -33,7 +29,7 @@ verbs_end& verbs_world::open(std::pmr::memory_resource& memory, int peer, std::u
     l.travel_inline(pieces == 1 && l.send_message <= static_cast<std::size_t>(port_->options.inline_bytes));
     links_.push_back(std::move(made));
     try {
-        l.region = register_for_peers({l.block, l.block_bytes}, "for rank " + std::to_string(peer));
+        l.region = port_->register_for_peers({l.block, l.block_bytes}, "for rank " + std::to_string(peer));
     } catch (...) {
         l.deallocate();
         links_.pop_back();
@@ -70,16 +66,6 @@ void verbs_world::link::chain_values() {
         w.opcode = last ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
         w.send_flags = last ? unsigned{IBV_SEND_SIGNALED} : 0U;
     }
-}
-
-ibv_mr* verbs_world::register_for_peers(std::span<std::byte> memory, const std::string& what_for) const {
-    ibv_mr* const region = port_->lib.reg_mr(port_->domain, memory.data(), memory.size(),
-                                             IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-    if (region != nullptr) return region;
-    const int why = errno;
-    throw job_error("verbs (" + port_->name + "): registering " + std::to_string(memory.size()) + " bytes " + what_for +
-                    " (ibv_reg_mr): " + std::strerror(why) +
-                    (why == ENOMEM || why == EAGAIN ? "; " + memlock_advice() : ""));
 }
 
 void verbs_world::close(link& l) noexcept {

@@ -2,6 +2,7 @@
 // The hint about the limit on locked memory, for failed registrations.
 #pragma once
 
+#include <cerrno>
 #include <string>
 #include <sys/resource.h>
 
@@ -16,6 +17,11 @@ namespace halocline::comm {
     return "this process may lock " + std::to_string(limit.rlim_cur / 1024) +
            " KiB (ulimit -l), and other plans share that; raise it: ulimit -l unlimited, or memlock in "
            "/etc/security/limits.conf";
+}
+
+/// The same behind the text of an error with that errno, if the limit may be its cause; else empty.
+[[nodiscard]] inline std::string memlock_advice_if(int why) {
+    return why == ENOMEM || why == EAGAIN ? "; " + memlock_advice() : std::string();
 }
 
 } // namespace halocline::comm

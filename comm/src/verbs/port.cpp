@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "port.hpp"
 
+#include "memory_limit.hpp"
+
 #include <halocline/base/error.hpp>
 
 #include <algorithm>
@@ -133,7 +135,9 @@ verbs_world::port::port(const verbs_options& choices, const verbs_library& funct
         choose_mtu(*attributes);
         domain = lib.alloc_pd(context);
         if (domain == nullptr) throw job_error(name + ": ibv_alloc_pd: " + std::strerror(errno));
+        try_to_lock_memory();
     } catch (...) {
+        if (domain != nullptr) lib.dealloc_pd(domain);
         lib.close_device(context);
         throw;
     }
@@ -144,6 +148,31 @@ verbs_world::port::~port() {
         if (all != nullptr) all->clear_all([this](verbs_registration& r) { lib.dereg_mr(r.region); });
     lib.dealloc_pd(domain);
     lib.close_device(context);
+}
+
+/// Here, where it is a reason to take another transport; the first plan would end the job.
+void verbs_world::port::try_to_lock_memory() const {
+    constexpr std::size_t entries = 128, bytes = 512 << 10; // of a small plan: less serves nobody
+    lib.destroy_cq(make_queue(entries, "on trial"));
+    std::vector<std::byte> memory(bytes);
+    lib.dereg_mr(register_for_peers(memory, "on trial"));
+}
+
+ibv_mr* verbs_world::port::register_for_peers(std::span<std::byte> memory, const std::string& what_for) const {
+    ibv_mr* const region =
+        lib.reg_mr(domain, memory.data(), memory.size(), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+    if (region != nullptr) return region;
+    const int why = errno;
+    throw job_error("verbs (" + name + "): registering " + std::to_string(memory.size()) + " bytes " + what_for +
+                    " (ibv_reg_mr): " + std::strerror(why) + memlock_advice_if(why));
+}
+
+ibv_cq* verbs_world::port::make_queue(std::size_t entries, const std::string& what_for) const {
+    ibv_cq* const queue = lib.create_cq(context, static_cast<int>(entries), nullptr, nullptr, 0);
+    if (queue != nullptr) return queue;
+    const int why = errno;
+    throw job_error("verbs (" + name + "): a queue of " + std::to_string(entries) + " completions " + what_for +
+                    " (ibv_create_cq): " + std::strerror(why) + memlock_advice_if(why));
 }
 
 void verbs_world::port::choose_gid(const ibv_port_attr& attributes) {

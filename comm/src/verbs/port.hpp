@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,8 @@ struct verbs_registration {
 };
 
 struct verbs_world::port {
-    /// Err: input_error: no such device or port, listing those that exist; job_error.
+    /// Err: input_error: no device or port like that, and which there are; job_error: this process may not lock enough
+    /// memory for any plan, or could not fork.
     port(const verbs_options& options, const verbs_library& functions);
     ~port();
     port(const port&) = delete;
@@ -53,8 +55,13 @@ struct verbs_world::port {
                  std::uint32_t own_psn) const;
     /// The text for an error of that call (a negative errno), or of a completion.
     [[nodiscard]] std::string explain(int code, const char* failed_call, std::uint32_t vendor_error) const;
+    /// Memory that peers may write.  Err: job_error: how much, `what_for`, and the memlock limit if that is the cause.
+    [[nodiscard]] ibv_mr* register_for_peers(std::span<std::byte> memory, const std::string& what_for) const;
+    /// A completion queue.  Err: job_error, likewise.
+    [[nodiscard]] ibv_cq* make_queue(std::size_t entries, const std::string& what_for) const;
 
   private:
+    void try_to_lock_memory() const;
     void choose_gid(const ibv_port_attr& attributes);
     void choose_mtu(const ibv_port_attr& attributes);
 };

@@ -34,11 +34,7 @@ void verbs_world::complete(std::uint32_t plan_id) {
                         " channels needs a queue of " + std::to_string(entries) + " completions, the device has " +
                         std::to_string(port_->device.max_cqe));
     }
-    building_->queue = port_->lib.create_cq(port_->context, static_cast<int>(entries), nullptr, nullptr, 0);
-    if (building_->queue == nullptr) {
-        throw job_error("verbs (" + port_->name + "): ibv_create_cq of " + std::to_string(entries) +
-                        " entries: " + std::strerror(errno));
-    }
+    building_->queue = port_->make_queue(entries, "for a plan of " + std::to_string(links.size()) + " channels");
     for (link* l : links) make_queue_pair(*l);
     building_ = nullptr;
 }
@@ -61,7 +57,7 @@ void verbs_world::make_queue_pair(link& l) {
     const auto require = [&](bool fine, const char* call, int why) {
         if (fine) return;
         throw job_error("verbs (" + port_->name + "): " + call + " for rank " + std::to_string(l.peer) + ": " +
-                        std::strerror(why) + (why == ENOMEM ? "; " + memlock_advice() : ""));
+                        std::strerror(why) + memlock_advice_if(why));
     };
     require(l.queue_pair != nullptr, "ibv_create_qp", errno);
 

@@ -65,8 +65,10 @@ struct verbs_end : network_end {
 /// The network_world of libibverbs (network/network_world.hpp).
 class verbs_world {
   public:
-    /// Opens the device and port of `options`.  `library`: replaces libibverbs, for tests.
-    /// Err: input_error: no library, no such device (names those present), port, GID or MTU; job_error.
+    /// Opens the device and port of `options`, and tries whether memory can be registered there.  `library`: in place
+    /// of libibverbs, for tests.
+    /// Err: input_error: no library, no such device (names those present), port, GID or MTU; job_error: the memlock
+    /// limit serves no plan, or children of fork() would take registered memory away.
     explicit verbs_world(const verbs_options& options, const verbs_library* library = nullptr);
     ~verbs_world();
     verbs_world(const verbs_world&) = delete;
@@ -121,8 +123,6 @@ class verbs_world {
     struct link;      // a verbs_end with its queue pair
     struct bulk_pair; // a queue pair for large messages
     static link& linked(verbs_end& end) noexcept;
-    /// Err: job_error.
-    ibv_mr* register_for_peers(std::span<std::byte> memory, const std::string& what_for) const;
     void make_queue_pair(link& l);
     void shape(link& l, std::size_t slot, std::size_t first, std::size_t bytes) noexcept;
     void post_handshake(link& l, std::uint64_t kind, std::uint32_t immediate) noexcept;
