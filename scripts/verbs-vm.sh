@@ -11,7 +11,7 @@ set -euo pipefail
 command=${1:?usage: scripts/verbs-vm.sh \'COMMAND\'}
 seconds=${VERBS_VM_SECONDS:-300}
 cache=${VERBS_VM_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/halocline/verbs-vm}
-modules=(virtio_pci 9pnet_virtio 9p crc32_generic crc32_pclmul ib_uverbs rdma_ucm rdma_rxe veth sch_netem)
+modules=(virtio_pci 9pnet_virtio 9p crc32_generic crc32_pclmul ib_uverbs rdma_ucm rdma_rxe veth bridge sch_netem)
 PATH=$PATH:/usr/sbin:/sbin
 
 skip() { echo "verbs-vm: skipped: $*" >&2; exit 77; }
@@ -90,10 +90,15 @@ cat >"$run/guest.sh" <<GUEST
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TMPDIR=/run
 hostname verbs-vm
 ip link set lo up
-# Two connected devices. This kernel's soft-RoCE supports only one network namespace, so packets between them must be
-# kept from being delivered locally: local addresses are looked up last, except on arrival.
-ip link add veth0 type veth peer name veth1
+# Two devices joined by a cable, a bridge between cable0 and cable1: without these, veth0 and veth1 are up and have no
+# carrier. This kernel's soft-RoCE knows one network namespace only, so packets from one device to the other must be
+# kept from the short way through this machine: its own addresses are looked up last but on arrival.
+ip link add cable type bridge
+ip link set cable up
 for n in 0 1; do
+  ip link add veth\$n type veth peer name cable\$n
+  ip link set cable\$n master cable
+  ip link set cable\$n up
   ip addr add 10.9.0.\$((n + 1))/24 dev veth\$n
   echo 1 >/proc/sys/net/ipv4/conf/veth\$n/accept_local
   ip link set veth\$n up

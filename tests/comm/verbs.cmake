@@ -18,7 +18,13 @@ target_compile_definitions(comm_kill_test PRIVATE HALOCLINE_WITH_VERBS)
 halocline_add_test(comm.kill_test.verbs TARGET comm_kill_test ${on_a_device}
                    ARGS $<TARGET_FILE:halocline-run> --gtest_filter=OverVerbs/*)
 
-# Runs all of these in one boot; with a separate Testing folder, because ctest runs outside and inside.
+# A cable that is cut under a job, with a device on each end.
+halocline_add_test(comm.verbs_link_test SOURCES verbs_link_test.cpp LINK halocline::comm ${on_a_device}
+                   ARGS $<TARGET_FILE:halocline-run>)
+add_dependencies(comm_verbs_link_test halocline-run)
+set_tests_properties(comm.verbs_link_test PROPERTIES RUN_SERIAL ON)
+
+# All of these in one boot; with a Testing folder of its own, because ctest runs outside and inside.
 add_test(NAME comm.verbs_vm
          COMMAND ${PROJECT_SOURCE_DIR}/scripts/verbs-vm.sh
                  "mkdir -p Testing && mount -t tmpfs none Testing && ctest -C verbs -L verbs -E verbs_vm --output-on-failure"

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -33,6 +34,8 @@ inline bool loop_completes = true;
 inline bool loop_registers = true;
 /// False: no completion queue can be made.
 inline bool loop_queues = true;
+/// How requests to send complete, all of them, and nothing is delivered; unless that is success.
+inline ibv_wc_status loop_sends = IBV_WC_SUCCESS;
 /// What ibv_fork_init returns, and ibv_is_fork_initialized.
 inline int loop_forks = 0, loop_fork_status = 0;
 
@@ -45,6 +48,7 @@ struct queue : ibv_cq {
 struct pair : ibv_qp {
     std::deque<std::uint64_t> receives; ///< ids
     pair* peer = nullptr;
+    ibv_qp_attr sends{}; ///< what it was made ready to send with
 };
 inline ibv_context context{};
 inline ibv_device device{};
@@ -53,10 +57,11 @@ inline std::deque<pair> pairs; ///< queue pair n is pairs[n - 1]; they stay
 inline bool fork_safe = false; ///< since loop_library()
 inline int open_queues = 0, open_domains = 0;
 
-inline void complete(ibv_cq* to, std::uint64_t id, ibv_wc_opcode what, std::uint32_t immediate, std::uint32_t bytes) {
+inline void complete(ibv_cq* to, std::uint64_t id, ibv_wc_opcode what, std::uint32_t immediate, std::uint32_t bytes,
+                     ibv_wc_status how = IBV_WC_SUCCESS) {
     ibv_wc c{};
     c.wr_id = id;
-    c.status = IBV_WC_SUCCESS;
+    c.status = how;
     c.opcode = what;
     c.imm_data = immediate;
     c.byte_len = bytes;
@@ -68,6 +73,10 @@ inline int post_send(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** bad) {
     if (!loop_delivers) return 0;
     pair& from = *static_cast<pair*>(qp);
     for (ibv_send_wr* w = first; w != nullptr; w = w->next) {
+        if (loop_sends != IBV_WC_SUCCESS) {
+            complete(from.send_cq, w->wr_id, IBV_WC_RDMA_WRITE, 0, 0, loop_sends);
+            continue;
+        }
         ++posted.writes;
         posted.signalled += (w->send_flags & IBV_SEND_SIGNALED) != 0;
         posted.inlined += (w->send_flags & IBV_SEND_INLINE) != 0;
@@ -180,6 +189,7 @@ inline void add_queues(halocline::comm::verbs_library& l) {
     };
     l.modify_qp = [](ibv_qp* qp, ibv_qp_attr* a, int mask) {
         if (mask & IBV_QP_DEST_QPN) static_cast<pair*>(qp)->peer = &pairs[a->dest_qp_num - 1];
+        if (mask & IBV_QP_RETRY_CNT) static_cast<pair*>(qp)->sends = *a;
         return 0;
     };
     l.destroy_qp = [](ibv_qp*) { return 0; };
@@ -226,6 +236,9 @@ inline halocline::comm::verbs_library loop_library() {
     return l;
 }
 
+/// Of each job here.
+inline constexpr std::chrono::milliseconds loop_link_timeout{5'000};
+
 /// Two ranks in this process with a channel between them, both ends greeted.
 struct loop_pair {
     halocline::comm::verbs_library library = loop_library();
@@ -233,8 +246,8 @@ struct loop_pair {
     halocline::comm::verbs_channel to, from;
 
     loop_pair(std::size_t bytes, const halocline::comm::verbs_options& options, std::uint32_t plan_there = 1)
-        : here(options, &library), there(options, &library), to(end(here, 0, bytes, 1)),
-          from(end(there, 1, bytes, plan_there)) {
+        : here(options, loop_link_timeout, &library), there(options, loop_link_timeout, &library),
+          to(end(here, 0, bytes, 1)), from(end(there, 1, bytes, plan_there)) {
         to.connect(from.card());
         from.connect(to.card());
         for (int look = 0; look < 2; ++look) { // the first one sends the greetings

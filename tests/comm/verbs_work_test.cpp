@@ -4,6 +4,7 @@
 #include "network/direct_memory.hpp"
 #include "network/network_window_channel.hpp"
 #include "node/node_slab.hpp"
+#include "verbs/port.hpp"
 #include "verbs/tags.hpp"
 #include "verbs_loop_device.hpp"
 
@@ -11,6 +12,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -202,6 +204,40 @@ TEST(VerbsWork, AQueueThatFailsEndsTheWaitAndIsTold) {
     EXPECT_EQ(pair.from.trouble(), "verbs (loop0 port 1): ibv_poll_cq: Input/output error");
 }
 
+TEST(VerbsWork, AWriteIsTriedForMoreThanHalfOfTheLinkTimeoutAndNotLonger) {
+    using namespace std::chrono_literals;
+    using std::chrono::milliseconds;
+    for (const milliseconds link_timeout : {2000ms, 5000ms, 60'000ms, 3'600'000ms}) {
+        const verbs_retries r(link_timeout);
+        EXPECT_LE(verbs_retries::tries * r.each(), link_timeout);
+        EXPECT_GT(2 * verbs_retries::tries * r.each(), link_timeout);
+    }
+    EXPECT_GE(verbs_retries(5000ms).each() * verbs_retries::tries, 3500ms); // a link that is down for 2 s is survived
+
+    const loop_pair pair(64, {});
+    const ibv_qp_attr& sends = loop_device::pairs.back().sends;
+    EXPECT_EQ(sends.timeout, verbs_retries(loop_link_timeout).exponent);
+    EXPECT_EQ(sends.retry_cnt, 6); // 7 is without end to soft-RoCE
+    EXPECT_EQ(sends.rnr_retry, 7); // without end
+}
+
+TEST(VerbsWork, WhatIsNotAcknowledgedIsToldWithBothAddressesAndWhatItMeans) {
+    for (const auto& [status, meaning] :
+         {std::pair(IBV_WC_RETRY_EXC_ERR, "none of 7 tries of 536 ms was acknowledged (link_timeout_ms): the link is "
+                                          "cut, or the process there is gone"),
+          {IBV_WC_RNR_RETRY_EXC_ERR, "the link is well, but no receive is ready there"}}) {
+        loop_pair pair(4096, {});
+        loop_sends = status;
+        pair.to.send(1, 0);
+        loop_sends = IBV_WC_SUCCESS;
+
+        EXPECT_TRUE(pair.to.arrived(1));
+        EXPECT_EQ(pair.to.check(1), status::peer_died);
+        EXPECT_NE(pair.to.trouble().find(meaning), std::string::npos) << pair.to.trouble();
+        EXPECT_NE(pair.to.trouble().find("a status from LID 1 to LID 1"), std::string::npos) << pair.to.trouble();
+    }
+}
+
 /// What the error of `make` says.
 template <class Make>
 std::string error_of(Make make) {
@@ -223,7 +259,7 @@ TEST(VerbsWork, AWorldTriesToLockMemoryAndGivesItBack) {
     const verbs_library library = loop_library();
     posted = {};
     const int queues_before = loop_device::open_queues;
-    const verbs_world world({}, &library);
+    const verbs_world world({}, loop_link_timeout, &library);
     EXPECT_EQ(posted.registered, 1u);
     EXPECT_EQ(posted.deregistered, 1u);
     EXPECT_EQ(loop_device::open_queues, queues_before);
@@ -231,7 +267,7 @@ TEST(VerbsWork, AWorldTriesToLockMemoryAndGivesItBack) {
 
 TEST(VerbsWork, AWorldIsRefusedWhereNoMemoryCanBeLocked) {
     const verbs_library library = loop_library();
-    const auto open = [&] { const verbs_world world({}, &library); };
+    const auto open = [&] { const verbs_world world({}, loop_link_timeout, &library); };
     const int queues_before = loop_device::open_queues, domains_before = loop_device::open_domains;
 
     loop_registers = false;
@@ -247,7 +283,7 @@ TEST(VerbsWork, AWorldIsRefusedWhereNoMemoryCanBeLocked) {
 
 TEST(VerbsWork, AQueueThatCannotBeMadeIsToldWithTheMemlockLimit) {
     const verbs_library library = loop_library();
-    verbs_world world({}, &library);
+    verbs_world world({}, loop_link_timeout, &library);
     const std::string addresses[] = {world.address(), world.address()};
     world.connect(addresses, 0);
     static_cast<void>(world.open(*std::pmr::new_delete_resource(), 1, 1, 64, 64));
@@ -268,7 +304,7 @@ TEST(VerbsWork, ChildrenKeepTheirPagesWhereTheKernelCopiesThem) {
     for (const int status : {0, 2}) { // IBV_FORK_DISABLED, IBV_FORK_UNNEEDED
         loop_fork_status = status;
         posted = {};
-        const verbs_world world({}, &library);
+        const verbs_world world({}, loop_link_timeout, &library);
         EXPECT_EQ(posted.fork_inits, status == 0 ? 1u : 0u);
     }
     loop_fork_status = 0;
@@ -277,7 +313,7 @@ TEST(VerbsWork, ChildrenKeepTheirPagesWhereTheKernelCopiesThem) {
 TEST(VerbsWork, AWorldIsRefusedWhereAForkWouldTakeMemoryAway) {
     const verbs_library library = loop_library();
     loop_forks = EINVAL;
-    const std::string text = error_of([&] { const verbs_world world({}, &library); });
+    const std::string text = error_of([&] { const verbs_world world({}, loop_link_timeout, &library); });
     loop_forks = 0;
 
     EXPECT_NE(text.find("would not outlive a fork() (ibv_fork_init): Invalid argument"), std::string::npos) << text;
@@ -291,7 +327,8 @@ struct loop_bulk {
     verbs_world here, there;
     std::unique_ptr<bulk_link> to, from;
 
-    explicit loop_bulk(const verbs_options& options) : here(options, &library), there(options, &library) {
+    explicit loop_bulk(const verbs_options& options)
+        : here(options, loop_link_timeout, &library), there(options, loop_link_timeout, &library) {
         const std::string addresses[] = {here.address(), there.address()};
         here.connect(addresses, 0);
         there.connect(addresses, 1);
@@ -383,7 +420,7 @@ TEST(VerbsWork, AfterACutNothingIsWritten) {
 struct direct_pair {
     static constexpr std::size_t field_bytes = 4096;
     verbs_library library = loop_library();
-    verbs_world here{{}, &library}, there{{}, &library};
+    verbs_world here{{}, loop_link_timeout, &library}, there{{}, loop_link_timeout, &library};
     std::shared_ptr<node_slab> slab = std::make_shared<node_slab>(std::size_t{8} << 20);
     std::byte* const memory = static_cast<std::byte*>(slab->allocate(4 * field_bytes, 64));
     verbs_direct_channel to, from;

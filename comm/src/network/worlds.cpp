@@ -90,7 +90,7 @@ std::vector<std::string> open_verbs(const job& j) {
     const verbs_options& options = j.options().verbs;
     return open_world<verbs_world>(j, j.core().networks.verbs,
                                    {"verbs_device, verbs_port", "verbs_device", !options.device.empty()},
-                                   [&] { return std::make_shared<verbs_world>(options); });
+                                   [&] { return std::make_shared<verbs_world>(options, j.options().link_timeout); });
 }
 
 /// `address`: of this host, for providers over IP.

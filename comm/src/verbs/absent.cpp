@@ -16,7 +16,7 @@ struct verbs_world::bulk_pair {};
 bool verbs_is_built() { return false; }
 std::string verbs_present() { return "not built (no libibverbs headers)"; }
 
-verbs_world::verbs_world(const verbs_options&, const verbs_library*) {
+verbs_world::verbs_world(const verbs_options&, std::chrono::milliseconds, const verbs_library*) {
     throw input_error("transport 'verbs' is not built in");
 }
 verbs_world::~verbs_world() = default;

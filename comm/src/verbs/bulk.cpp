@@ -64,7 +64,7 @@ void verbs_bulk_link::connect(const std::string& peer_card) {
 }
 
 std::string verbs_bulk_link::trouble() const {
-    return port_.explain(pair_.error, pair_.failed_call, pair_.vendor_error);
+    return port_.explain(pair_.error, pair_.failed_call, pair_.vendor_error, peer_);
 }
 
 bulk_link::opening verbs_bulk_link::open(transfer& t, std::byte* data, std::size_t bytes, int access) noexcept {

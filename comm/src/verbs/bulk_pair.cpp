@@ -30,7 +30,7 @@ verbs_world::bulk_pair::bulk_pair(const port& port_here, int peer) : own_port(po
     try {
         own_port.initialise(queue_pair, peer);
         receive(depth);
-        if (error != 0) throw job_error(own_port.explain(error, failed_call, vendor_error));
+        if (error != 0) throw job_error(own_port.explain(error, failed_call, vendor_error, peer));
     } catch (...) {
         close();
         own_port.lib.destroy_cq(completions);

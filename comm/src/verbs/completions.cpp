@@ -6,7 +6,6 @@
 
 #include <arpa/inet.h>
 #include <cerrno>
-#include <cstring>
 #include <new>
 
 namespace halocline::comm {
@@ -83,14 +82,7 @@ void verbs_world::fail(link& l, int code, const char* call) noexcept {
 
 std::string verbs_world::describe(const verbs_end& end) const {
     const auto& l = static_cast<const link&>(end);
-    return port_->explain(l.error, l.failed_call, l.vendor_error);
-}
-
-std::string verbs_world::port::explain(int code, const char* failed_call, std::uint32_t vendor_error) const {
-    const std::string where = "verbs (" + name + "): ";
-    if (failed_call != nullptr) return where + failed_call + ": " + std::strerror(-code);
-    return where + lib.wc_status_str(static_cast<ibv_wc_status>(code)) + " (vendor error " +
-           std::to_string(vendor_error) + ")";
+    return port_->explain(l.error, l.failed_call, l.vendor_error, l.peer);
 }
 
 } // namespace halocline::comm

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <optional>
+#include <string_view>
 
 namespace halocline::comm {
 namespace {
@@ -68,6 +69,12 @@ bool is_ipv4(const union ibv_gid& gid) {
     return std::equal(mapped.begin(), mapped.end(), gid.raw);
 }
 
+std::string text_of(const verbs_address& a) {
+    if (!a.global) return "LID " + std::to_string(a.lid);
+    constexpr std::size_t mapped = std::string_view("::ffff:").size();
+    return is_ipv4(a.gid) ? text_of(a.gid).substr(mapped) : text_of(a.gid);
+}
+
 struct mtu_size {
     int bytes;
     ibv_mtu value;
@@ -100,8 +107,14 @@ std::string device_names(const verbs_library& lib) {
     return names.empty() ? "none" : names;
 }
 
-verbs_world::port::port(const verbs_options& choices, const verbs_library& functions)
-    : lib(functions), options(choices) {
+verbs_retries::verbs_retries(std::chrono::milliseconds link_timeout) {
+    constexpr std::uint8_t most = 31;
+    while (exponent < most && 2 * tries * each() <= link_timeout) ++exponent;
+}
+
+verbs_world::port::port(const verbs_options& choices, std::chrono::milliseconds link_timeout,
+                        const verbs_library& functions)
+    : lib(functions), options(choices), retries(link_timeout) {
     if (!lib.why_not.empty()) throw input_error(lib.why_not);
     keep_memory_at_fork(lib);
 
@@ -173,6 +186,24 @@ ibv_cq* verbs_world::port::make_queue(std::size_t entries, const std::string& wh
     const int why = errno;
     throw job_error("verbs (" + name + "): a queue of " + std::to_string(entries) + " completions " + what_for +
                     " (ibv_create_cq): " + std::strerror(why) + memlock_advice_if(why));
+}
+
+std::string verbs_world::port::explain(int code, const char* failed_call, std::uint32_t vendor_error, int peer) const {
+    const std::string where = "verbs (" + name + "): ";
+    if (failed_call != nullptr) return where + failed_call + ": " + std::strerror(-code);
+    const auto status = static_cast<ibv_wc_status>(code);
+    std::string advice;
+    if (status == IBV_WC_RETRY_EXC_ERR) {
+        const auto each = std::chrono::duration_cast<std::chrono::milliseconds>(retries.each());
+        advice = "; none of " + std::to_string(verbs_retries::tries) + " tries of " + std::to_string(each.count()) +
+                 " ms was acknowledged (link_timeout_ms): the link is cut, or the process there is gone";
+    } else if (status == IBV_WC_RNR_RETRY_EXC_ERR) {
+        advice = "; the link is well, but no receive is ready there: the process is stopped, or computes for longer than "
+                 "this device waits";
+    }
+    return where + lib.wc_status_str(status) + " from " + text_of(address) + " to " +
+           text_of(peers.at(static_cast<std::size_t>(peer))) + " (vendor error " + std::to_string(vendor_error) + ")" +
+           advice;
 }
 
 void verbs_world::port::choose_gid(const ibv_port_attr& attributes) {

@@ -6,6 +6,7 @@
 #include "network/registration_cache.hpp"
 #include "world.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -23,6 +24,21 @@ struct verbs_address {
     std::uint32_t mtu = 0;   ///< ibv_mtu
 };
 
+/// How long a device keeps sending what nobody acknowledges: it waits 4.096 us * 2^exponent for the acknowledgement of
+/// each try. The specification allows it up to four times that.
+struct verbs_retries {
+    std::uint8_t exponent = 1; ///< 0 would be without end
+
+    /// The first one included. A queue pair counts up to 7 repetitions, but soft-RoCE takes 7 to be without end.
+    static constexpr int tries = 1 + 6;
+
+    /// As long as fits into `link_timeout`, which is more than half of it.
+    explicit verbs_retries(std::chrono::milliseconds link_timeout);
+    [[nodiscard]] std::chrono::nanoseconds each() const {
+        return std::chrono::nanoseconds(4096) * (std::int64_t{1} << exponent);
+    }
+};
+
 struct verbs_registration {
     ibv_mr* region = nullptr;
     int error = 0; ///< errno; then nothing is registered
@@ -31,7 +47,7 @@ struct verbs_registration {
 struct verbs_world::port {
     /// Err: input_error: no device or port like that, and which there are; job_error: this process may not lock enough
     /// memory for any plan, or could not fork.
-    port(const verbs_options& options, const verbs_library& functions);
+    port(const verbs_options& options, std::chrono::milliseconds link_timeout, const verbs_library& functions);
     ~port();
     port(const port&) = delete;
     port& operator=(const port&) = delete;
@@ -46,15 +62,16 @@ struct verbs_world::port {
     int gid_index = 0;
     std::size_t largest_write = 0;
     std::vector<verbs_address> peers; ///< by rank
-    // For large messages. Separate, because sending must not wait for receiving, which may depend on the peer.
+    verbs_retries retries;
+    // Of large messages. Apart: what is to be sent must not wait for what is to come, for which the peer may wait.
     std::unique_ptr<registration_cache<verbs_registration>> targets, sources;
 
     // Takes a queue pair from new to ready for receiving and sending.  Err: job_error, which names the peer.
     void initialise(ibv_qp* queue_pair, int peer) const;
     void connect(ibv_qp* queue_pair, int peer, std::uint32_t peer_queue_pair, std::uint32_t peer_psn,
                  std::uint32_t own_psn) const;
-    /// The text for an error of that call (a negative errno), or of a completion.
-    [[nodiscard]] std::string explain(int code, const char* failed_call, std::uint32_t vendor_error) const;
+    /// Text of an error: of that call (a negative errno), or of a completion of what this rank and `peer` write.
+    [[nodiscard]] std::string explain(int code, const char* failed_call, std::uint32_t vendor_error, int peer) const;
     /// Memory that peers may write.  Err: job_error: how much, `what_for`, and the memlock limit if that is the cause.
     [[nodiscard]] ibv_mr* register_for_peers(std::span<std::byte> memory, const std::string& what_for) const;
     /// A completion queue.  Err: job_error, likewise.

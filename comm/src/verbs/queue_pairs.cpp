@@ -113,9 +113,12 @@ void verbs_world::port::connect(ibv_qp* queue_pair, int peer, std::uint32_t peer
     ibv_qp_attr to_send{};
     to_send.qp_state = IBV_QPS_RTS;
     to_send.sq_psn = own_psn;
-    to_send.timeout = 14; // 67 ms per try
-    to_send.retry_cnt = 7;
-    to_send.rnr_retry = 7; // unlimited: receives are posted before they are needed, and waits have deadlines
+    to_send.timeout = retries.exponent;
+    to_send.retry_cnt = verbs_retries::tries - 1;
+    // 7 is without end. A write of a plan finds a receive, by protocol. One of a large message may not: receives are
+    // replaced when the peer polls, and it may compute for as long as it likes. Waits have deadlines, and a rank that
+    // has died sends no "not ready": then the other count ends it.
+    to_send.rnr_retry = 7;
     modify(to_send,
            IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
                IBV_QP_MAX_QP_RD_ATOMIC,

@@ -19,8 +19,9 @@ std::string verbs_present() {
     return names == "none" ? "built in, but this machine has no RDMA device (ibv_devices)" : names;
 }
 
-verbs_world::verbs_world(const verbs_options& options, const verbs_library* library)
-    : port_(std::make_unique<port>(options, library != nullptr ? *library : verbs_library::loaded())) {}
+verbs_world::verbs_world(const verbs_options& options, std::chrono::milliseconds link_timeout,
+                         const verbs_library* library)
+    : port_(std::make_unique<port>(options, link_timeout, library != nullptr ? *library : verbs_library::loaded())) {}
 
 verbs_world::~verbs_world() {
     for (auto& l : links_) close(*l);

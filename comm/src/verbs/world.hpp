@@ -8,6 +8,7 @@
 
 #include <halocline/comm/job.hpp>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -65,11 +66,12 @@ struct verbs_end : network_end {
 /// The network_world of libibverbs (network/network_world.hpp).
 class verbs_world {
   public:
-    /// Opens the device and port of `options`, and tries whether memory can be registered there.  `library`: in place
-    /// of libibverbs, for tests.
+    /// Opens the device and port of `options`, and tries whether memory can be registered there.  `link_timeout`: of
+    /// job_options.  `library`: in place of libibverbs, for tests.
     /// Err: input_error: no library, no such device (names those present), port, GID or MTU; job_error: the memlock
     /// limit serves no plan, or children of fork() would take registered memory away.
-    explicit verbs_world(const verbs_options& options, const verbs_library* library = nullptr);
+    verbs_world(const verbs_options& options, std::chrono::milliseconds link_timeout,
+                const verbs_library* library = nullptr);
     ~verbs_world();
     verbs_world(const verbs_world&) = delete;
     verbs_world& operator=(const verbs_world&) = delete;

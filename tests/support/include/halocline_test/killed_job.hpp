@@ -61,8 +61,11 @@ struct running_job {
     std::vector<std::string> last_words; ///< from watchdogs, on behalf of ranks that could not report
     std::string said;                    ///< all lines so far
 
-    /// Returns when `announced` ranks have announced themselves.  Err: std::runtime_error if they don't.
-    running_job(int n, const std::string& mode, std::size_t announced) : ranks(static_cast<std::size_t>(n), -1) {
+    /// Returns when so many ranks have announced themselves; the launcher ends them after `limit_seconds`.
+    /// Err: std::runtime_error: they don't announce themselves.
+    running_job(int n, const std::string& mode, std::size_t announced, int limit_seconds = 15)
+        : ranks(static_cast<std::size_t>(n), -1) {
+        const std::string limit = std::to_string(limit_seconds);
         int pipe_ends[2];
         if (pipe(pipe_ends) != 0) std::abort();
         launcher = fork();
@@ -72,7 +75,7 @@ struct running_job {
             ::close(pipe_ends[0]);
             ::close(pipe_ends[1]);
             execl(launcher_program().c_str(), launcher_program().c_str(), "-n", std::to_string(n).c_str(), "--timeout",
-                  "15", "--", this_program().c_str(), "rank", mode.c_str(), nullptr);
+                  limit.c_str(), "--", this_program().c_str(), "rank", mode.c_str(), nullptr);
             _exit(127);
         }
         ::close(pipe_ends[1]);
