@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# All tests of configuration `verbs`, on a machine with RDMA devices that is thrown away afterwards (comm.verbs_vm), in
+# the build folder. Fails also where there is none, and where one is skipped that has no leave.
+set -uo pipefail
+
+# Of programs that are run over every transport, what is about the others.
+with_leave='^(Window\.NoAllocationBetweenInitAndWait|WindowFromOrdinaryMemory\..*|WindowRefused\..*|OneSided\.MixedJobsHaveBoth|Ending\.AFarewellBehindAPeerThatIsMissingIsSeenAtOnce)$'
+
+# A folder of its own, because ctest runs outside and inside.
+mkdir -p Testing && mount -t tmpfs none Testing || exit 1
+ctest -C verbs -L verbs -E verbs_vm --no-tests=error --output-on-failure | tee Testing/report
+failed=$?
+log=Testing/Temporary/LastTest.log
+if grep -F '(Skipped)' Testing/report; then
+  echo "verbs_tests: these entries were skipped, although this machine has devices" >&2
+  failed=1
+fi
+if sed -n 's/^\[  SKIPPED \] \([^ ,]*\).*/\1/p' "$log" | grep -vE '^[0-9]+$' | sort -u | grep -vE "$with_leave"; then
+  echo "verbs_tests: these tests were skipped without leave" >&2
+  failed=1
+fi
+if grep -F 'Running 0 tests' "$log"; then
+  echo "verbs_tests: a filter matches nothing" >&2
+  failed=1
+fi
+exit "$failed"
