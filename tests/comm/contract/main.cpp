@@ -40,7 +40,7 @@ step_limit limit_of_steps(int ranks) {
     const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     step_limit limit;
     if (chosen->transport == "verbs")
-        limit = {300, "the device may be an emulated one"};
+        limit = {ranks > 2 ? 20u : 300u, "the device may be an emulated one"};
     else if (ranks > std::min(2, cores))
         limit = {steps_per_second(*chosen) / (10 * static_cast<std::uint64_t>(ranks)),
                  std::to_string(ranks) + " ranks on " + std::to_string(cores) + " processors"};
