@@ -221,7 +221,7 @@ TEST(VerbsWork, AWriteIsTriedForMoreThanHalfOfTheLinkTimeoutAndNotLonger) {
     EXPECT_EQ(sends.rnr_retry, 7); // without end
 }
 
-TEST(VerbsWork, WhatIsNotAcknowledgedIsToldWithBothAddressesAndWhatItMeans) {
+TEST(VerbsWork, WhatIsNotAcknowledgedIsReportedWithBothAddressesAndWhatItMeans) {
     for (const auto& [status, meaning] :
          {std::pair(IBV_WC_RETRY_EXC_ERR, "none of 7 tries of 536 ms was acknowledged (link_timeout_ms): the link is "
                                           "cut, or the process there is gone"),
@@ -281,7 +281,7 @@ TEST(VerbsWork, AWorldIsRefusedWhereNoMemoryCanBeLocked) {
     EXPECT_EQ(loop_device::open_domains, domains_before);
 }
 
-TEST(VerbsWork, AQueueThatCannotBeMadeIsToldWithTheMemlockLimit) {
+TEST(VerbsWork, AQueueThatCannotBeMadeIsReportedWithTheMemlockLimit) {
     const verbs_library library = loop_library();
     verbs_world world({}, loop_link_timeout, &library);
     const std::string addresses[] = {world.address(), world.address()};
