@@ -233,8 +233,8 @@ TEST(VerbsBetweenTwo, WhatIsRegisteredStaysWithTheParentOfAForkWhoseChildLivesOn
             wait_until_told(); // makes no progress meanwhile: nothing is written
             EXPECT_EQ(m.wait(request), status::ok) << m.pending();
         } else {
+            wait_until_told(); // a receive that is there before its message might be written by isend()
             m.irecv(request, message, 0, 1);
-            wait_until_told();
             const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
             bool early = false;
             while (std::chrono::steady_clock::now() < end) early = early || m.test(request); // registers, and invites
