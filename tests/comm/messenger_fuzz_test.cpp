@@ -56,9 +56,9 @@ class reference_matcher {
         posted_[r.at].push_back(r);
     }
     void withdraw(const receive& r) { // one that has met its message keeps it
-        posted_[static_cast<std::size_t>(r.at)].remove_if([&](const receive& p) { return p.id == r.id; });
+        posted_[r.at].remove_if([&](const receive& p) { return p.id == r.id; });
     }
-    [[nodiscard]] const std::list<receive>& posted(int rank) const { return posted_[static_cast<std::size_t>(rank)]; }
+    [[nodiscard]] const std::list<receive>& posted(int rank) const { return posted_[rank]; }
 
     std::vector<int> got; ///< by receive: the message, -1: none yet
     std::list<message> waiting[ranks];
@@ -101,7 +101,7 @@ std::vector<step> schedule(unsigned seed, int length, bool withdraws_sends, refe
     };
     const auto one_of = [&](const auto& all) { // rather a late one: it may be under way
         const int n = static_cast<int>(all.size());
-        return all[static_cast<std::size_t>(n - 1 - below(std::min(n, 12)))];
+        return all[n - 1 - below(std::min(n, 12))];
     };
     for (int i = 0; i < length; ++i) {
         const int at = below(ranks), other = below(ranks), tag = below(3);
@@ -186,8 +186,8 @@ void expect_as_the_reference(const job& j, unsigned seed, bool within_a_node) {
     }
     for (const under_way& u : mine) {
         if (u.receive < 0 || !u.request) continue;
-        const int expected = reference.got[static_cast<std::size_t>(u.receive)];
-        const message& sent = messages[static_cast<std::size_t>(expected)];
+        const int expected = reference.got[u.receive];
+        const message& sent = messages[expected];
         const message_info& i = u.request->info();
         EXPECT_EQ(i.source, sent.from);
         EXPECT_EQ(i.tag, sent.tag);

@@ -37,7 +37,7 @@ class meeting {
     std::vector<std::string> gather(int rank, std::string_view mine) {
         std::unique_lock lock(mutex_);
         const int round = round_;
-        parts_[static_cast<std::size_t>(rank)] = mine;
+        parts_[rank] = mine;
         if (++came_ == 2) {
             all_ = {parts_[0], parts_[1]};
             came_ = 0;

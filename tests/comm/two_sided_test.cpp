@@ -409,7 +409,7 @@ TEST(TwoSidedPrograms, GtcpShiftBringsEveryParticleHome) {
                 if (!stays) angles[i] = moved - std::floor(moved);
                 if (angles[i] >= 1) angles[i] = 0;
             }
-            for (particle& p : mine) p = particle_at(p.z[0], angles[static_cast<std::size_t>(p.z[0])]);
+            for (particle& p : mine) p = particle_at(p.z[0], angles[p.z[0]]);
             most_rounds = std::max(most_rounds, shift(mine, c));
 
             std::vector<std::size_t> here, expected;
@@ -431,7 +431,7 @@ TEST(TwoSidedPrograms, GtcpShiftBringsEveryParticleHome) {
 TEST(TwoSidedPrograms, PiecesAreTakenInTheOrderInWhichTheyCome) {
     on_ranks({2, 3, 4}, [](const job& j) {
         api::communicator c(j);
-        constexpr std::size_t each = 3; // pieces from every other rank
+        constexpr std::size_t each = 3;                                   // pieces from every other rank
         const auto size_of_piece = [&](int from, int to, std::size_t k) { // 8 B to 256 KiB
             return std::size_t{8} << (static_cast<std::size_t>(5 * from + 3 * to) + 7 * k) % 16;
         };

@@ -203,9 +203,9 @@ void expect_report(running_job& job_under_test, clock_type::time_point begin, mi
     ASSERT_EQ(job_under_test.failures.size(), 2u) << job_under_test.said;
     for (const std::string& f : job_under_test.failures) {
         const std::string tries = "none of 7 tries of " + wait + " was acknowledged";
-        for (const char* part : {" can't be reached: verbs (rxe", "transport retry counter exceeded from 10.9.0.",
-                                 "10.9.0.1", "10.9.0.2", tries.c_str(), "the link is cut, or the process there is gone",
-                                 "while this rank waited for"})
+        for (const char* part :
+             {" can't be reached: verbs (rxe", "transport retry counter exceeded from 10.9.0.", "10.9.0.1", "10.9.0.2",
+              tries.c_str(), "the link is cut, or the process there is gone", "while this rank waited for"})
             EXPECT_NE(f.find(part), std::string::npos) << part << " is not in " << f;
         EXPECT_TRUE(f.find(job_under_test.name_of(0) + " on ") != std::string::npos ||
                     f.find(job_under_test.name_of(1) + " on ") != std::string::npos)

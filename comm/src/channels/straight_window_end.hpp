@@ -28,7 +28,7 @@ class straight_places {
         try {
             std::vector<std::span<std::byte>> all;
             for (std::size_t n = 0; n < count_; ++n) all.emplace_back(first_ + n * stride_, r.bytes());
-            memory_ = register_fields(c.job, core_.members[static_cast<std::size_t>(c.peer)].transport, all);
+            memory_ = register_fields(c.job, core_.members[c.peer].transport, all);
         } catch (...) {
             give_back();
             throw;

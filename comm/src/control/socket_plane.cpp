@@ -78,7 +78,7 @@ const socket_plane::link* socket_plane::find(int rank) const noexcept {
 socket_plane::link& socket_plane::link_to(int rank) {
     if (rank < 0 || rank >= ranks_ || find(rank) == nullptr)
         throw job_error("rank " + std::to_string(rank_) + " has no connection to rank " + std::to_string(rank));
-    return links_[link_of_[static_cast<std::size_t>(rank)]];
+    return links_[link_of_[rank]];
 }
 
 bool socket_plane::left(int rank) const noexcept {

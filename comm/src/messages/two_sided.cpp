@@ -189,8 +189,8 @@ void waitsome(std::size_t count, request* requests, int* done_count, int* indice
 void test(request* r, bool* done, communicator& c, receive_status* s) { testall(1, r, done, c, s); }
 
 void testall(std::size_t count, request* requests, bool* done, communicator& c, receive_status* statuses) {
-    *done = std::all_of(requests, requests + count,
-                        [&](request r) { return r == request_null || c.messages().test(*r); });
+    *done =
+        std::all_of(requests, requests + count, [&](request r) { return r == request_null || c.messages().test(*r); });
     c.require(c.messages().state());
     for (std::size_t i = 0; *done && i < count; ++i)
         if (requests[i] != request_null) end(requests[i], c, of(statuses, i));

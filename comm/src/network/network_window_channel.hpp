@@ -6,9 +6,9 @@
 
 #include "network_end.hpp"
 
-#include <halocline/comm/network_channel.hpp>
-#include <halocline/comm/ofi_channel.hpp>
-#include <halocline/comm/verbs_channel.hpp>
+#include <halocline/comm/detail/network_channel.hpp>
+#include <halocline/comm/detail/ofi_channel.hpp>
+#include <halocline/comm/detail/verbs_channel.hpp>
 
 #include <cstddef>
 #include <cstdint>

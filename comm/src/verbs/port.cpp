@@ -90,9 +90,9 @@ void keep_memory_at_fork(const verbs_library& lib) {
     if (lib.is_fork_initialized != nullptr && lib.is_fork_initialized() == unneeded) return;
     const int code = lib.fork_init();
     if (code == 0) return;
-    throw job_error("verbs: registered memory would not outlive a fork() (ibv_fork_init): " +
-                    std::string(std::strerror(code)) +
-                    "; set IBV_FORK_SAFE=1 in the environment of the job, or use a kernel of 5.12 or newer");
+    throw job_error(
+        "verbs: registered memory would not outlive a fork() (ibv_fork_init): " + std::string(std::strerror(code)) +
+        "; set IBV_FORK_SAFE=1 in the environment of the job, or use a kernel of 5.12 or newer");
 }
 
 } // namespace
@@ -198,8 +198,9 @@ std::string verbs_world::port::explain(int code, const char* failed_call, std::u
         advice = "; none of " + std::to_string(verbs_retries::tries) + " tries of " + std::to_string(each.count()) +
                  " ms was acknowledged (link_timeout_ms): the link is cut, or the process there is gone";
     } else if (status == IBV_WC_RNR_RETRY_EXC_ERR) {
-        advice = "; the link is well, but no receive is ready there: the process is stopped, or computes for longer than "
-                 "this device waits";
+        advice =
+            "; the link is well, but no receive is ready there: the process is stopped, or computes for longer than "
+            "this device waits";
     }
     return where + lib.wc_status_str(status) + " from " + text_of(address) + " to " +
            text_of(peers.at(static_cast<std::size_t>(peer))) + " (vendor error " + std::to_string(vendor_error) + ")" +
