@@ -147,7 +147,7 @@ void close(halocline_mpi_world* world, int clean, int given_up) {
     if (world == nullptr) return;
     --open_worlds;
     ended_badly = given_up != 0 || world->left;
-    if (world->left && world->used) abandoned = true; // the next call for a later world could move its messages
+    if (world->left && world->used) abandoned = true; // a call for a later world could move its messages
     if (!abandoned && is_initialized()) {
         if (world->unit != MPI_DATATYPE_NULL) MPI_Type_free(&world->unit);
         for (MPI_Comm* communicator : {&world->setup, &world->data})

@@ -62,9 +62,10 @@ class copying_team {
         finish_.disband();
     }
 
-    /// Members of the team that drives the exchange now.  Pre: as member 0.
+    /// Number of members of the team that drives the exchange now.  Pre: called by member 0.
     [[nodiscard]] int size() const { return size_.load(std::memory_order_relaxed); }
-    /// Member 0: work(piece, pieces) for every piece; returns when all are done. It never depends on the others' help.
+    /// Member 0: calls work(piece, pieces) for every piece; returns when all are done. Never depends on the others'
+    /// help.
     template <class Work>
     void share(int pieces, Work&& work) noexcept {
         if (pieces <= 1) return work(0, 1);
@@ -92,7 +93,7 @@ class copying_team {
     }
 
     team_patience patience_;
-    std::atomic<int> size_{1}; // set by member 0, even if there are two by mistake
+    std::atomic<int> size_{1}; // atomic because two threads may call as member 0 by mistake
     void* work_ = nullptr;
     void (*call_)(void* work, int piece, int pieces) = nullptr;
     alignas(64) std::atomic<std::uint32_t> ticket_{0}; // number of pieces of the shared work, and the next one to take

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way of a window's messages over a network through buffers at both ends: the send buffer of a channel, and the
-// peer's slot.
+// How a window's messages travel over a network through buffers at both ends: through the send buffer of a channel into
+// the peer's slot.
 #pragma once
 
 #include "network_window_end.hpp"

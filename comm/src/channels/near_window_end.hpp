@@ -62,19 +62,19 @@ class near_window_end {
     [[nodiscard]] bool arrived(std::uint64_t step) const noexcept {
         return channel_->arrived(step) && (!lacks_pieces() || shm_channel::closed(*channel_->line()));
     }
-    /// The tokens after which target() may be written, and this step's message sent from there; 0: at once.
+    /// The tokens that permit writing to target(), and sending this step's message; 0: none is needed.
     [[nodiscard]] std::uint64_t token_to_fill(std::uint64_t step) const noexcept { return direct_ ? step : step - 1; }
     [[nodiscard]] std::uint64_t token_to_send(std::uint64_t step) const noexcept { return token_to_fill(step); }
     [[nodiscard]] std::byte* target(std::uint64_t step) noexcept { return direct_ ? remote_ : channel_->target(step); }
-    /// Receiver: of the message that came; where it is, of a window with a buffer of its own.
+    /// Receiver: the size of this step's message, and where a window with a buffer of its own finds it.
     [[nodiscard]] std::size_t bytes(std::uint64_t step) const noexcept { return channel_->label(step).bytes; }
     [[nodiscard]] const std::byte* received(std::uint64_t step) const noexcept { return channel_->received(step); }
-    /// Receiver: from there to the user's buffer, unless it is there already.
+    /// Receiver: copies it to the user's buffer, unless it arrived there.
     void take(std::uint64_t step, std::size_t bytes) const noexcept {
         if (!direct_) std::memcpy(request_.buffer, received(step), bytes);
     }
-    /// The sender's step begins, or has ended: fetches the line of the token that post() looks at next, which is there
-    /// by now if all goes well.
+    /// Called when the sender's step begins or has ended: prefetches the line of the token that post() checks next,
+    /// which should have arrived by now.
     void step_begins(std::uint64_t step) const noexcept {
         if (direct_) prefetch_token(step);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the ways of a window's messages over networks have in common: a channel, and when its other end may be written.
+// What both kinds of window ends over networks share: the channel, and knowing when the peer's end may be written.
 #pragma once
 
 #include "connection_core.hpp"
@@ -17,7 +17,7 @@
 
 namespace halocline::comm {
 
-/// A part of far_window_end and straight_window_end.
+/// Base of far_window_end and straight_window_end.
 template <class Channel>
 class network_window_end {
   public:
@@ -30,7 +30,7 @@ class network_window_end {
         if constexpr (requires { channel_.connect(theirs); }) channel_.connect(theirs);
         if constexpr (waits_for_peer) connection_.send_letter(request_.sends ? 'S' : 'R', number_, "");
     }
-    /// Has the peer connected its end, too? `state`: bad if it can't be asked any more.
+    /// Whether the peer has connected its end, too. `state`: set to a bad status if that can no longer be found out.
     [[nodiscard]] bool is_connected(status& state) noexcept {
         if (peer_connected_) return true;
         try {
@@ -54,8 +54,8 @@ class network_window_end {
     void help(std::uint64_t) const noexcept {}
 
   protected:
-    /// Local.  `number`: among the windows of this direction of the connection; `id`: what both ends call it.
-    /// Lifetime: refers to all of these.
+    /// Local.  `number`: among this connection's windows in this direction; `id`: the same at both ends.
+    /// Lifetime: refers to `c` and `r`.
     network_window_end(connection_core& c, const window_request& r, std::uint32_t number, std::uint32_t id,
                        Channel channel)
         : connection_(c), request_(r), number_(number), core_(c.job.core()), channel_(std::move(channel)) {
@@ -77,7 +77,7 @@ class network_window_end {
         std::memcpy(to, from, bytes);
         copied_ += bytes;
     }
-    /// Behind how the bytes go: what this end has copied between the user's array and a buffer, of all steps.
+    /// End of describe(): the bytes that this end has copied between the user's array and a buffer, in all steps.
     [[nodiscard]] std::string copied_here() const { return ", " + std::to_string(copied_) + " bytes copied here"; }
     [[nodiscard]] bool has_own_buffer() const noexcept { return request_.buffer == nullptr; }
 
@@ -88,7 +88,7 @@ class network_window_end {
     Channel channel_;
 
   private:
-    /// Nothing may be written over verbs before the peer's queue pair is ready.
+    /// Over verbs nothing may be written before the peer's queue pair is ready.
     static constexpr bool waits_for_peer = std::string_view(Channel::transport) == verbs_channel::transport;
 
     bool peer_connected_ = !waits_for_peer;

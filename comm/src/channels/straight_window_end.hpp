@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way of a large window's messages over a network whose device reads and writes memory by itself: straight from
-// the sender's array, if that lies in its slab, and straight into the receiver's, if that does. In place of an array that
-// lies elsewhere, and for a window's own buffer, stands a buffer here: one of the sender, two slots of the receiver.
+// How a large window's messages travel over a network whose device reads and writes memory by itself: straight from
+// the sender's array if that lies in its slab, and straight into the receiver's if that does. If an array lies
+// elsewhere, or the window has its own buffer, that end uses registered memory instead: one buffer at the sender, two
+// slots at the receiver.
 #pragma once
 
 #include "network/direct_memory.hpp"
@@ -12,14 +13,14 @@
 
 namespace halocline::comm {
 
-/// From here on two copies take longer than what comes in their place: the token of the message's own step, which has to
-/// come over the network first (docs/decisions/0011-windows.md).
+/// From this size on two copies take longer than the wait that replaces them, for the token of the message's own step
+/// (docs/decisions/0011-windows.md).
 inline constexpr std::size_t least_straight = 64 * 1024;
 
-/// What the messages of one end are written from, or to.
+/// The memory that messages are written from, or to, at one end.
 class straight_places {
   public:
-    /// Err: job_error: the network can't take them.
+    /// Err: job_error: the network can't register it.
     straight_places(connection_core& c, const window_request& r)
         : core_(c.job.core()), in_array_(core_.memory->contains(r.buffer)), stride_((r.bytes() + 63) / 64 * 64),
           count_(in_array_ || r.sends ? 1 : 2) {
@@ -34,14 +35,14 @@ class straight_places {
             throw;
         }
     }
-    /// The peer may still write there: it is pinned for as long as the channel's end needs it.
+    /// The peer may still access the block, which stays pinned for as long as the channel's end needs it.
     ~straight_places() {
         if (!core_.in_forked_child()) give_back();
     }
     straight_places(const straight_places&) = delete;
     straight_places& operator=(const straight_places&) = delete;
 
-    /// For the channel, which keeps them.
+    /// For the channel, which keeps the memory registered.
     [[nodiscard]] std::shared_ptr<const direct_memory> registered() const { return memory_; }
     /// Is it the user's array?
     [[nodiscard]] bool in_array() const noexcept { return in_array_; }
@@ -61,7 +62,7 @@ class straight_places {
     std::shared_ptr<const direct_memory> memory_;
 };
 
-/// Its members are those of near_window_end, for the same callers.
+/// Has the members of near_window_end, because its callers are the same.
 template <class Channel>
 class straight_window_end : private straight_places, public network_window_end<Channel> {
     using base = network_window_end<Channel>;
@@ -86,7 +87,7 @@ class straight_window_end : private straight_places, public network_window_end<C
                                                     : this->channel_.check_message(epoch));
     }
     [[nodiscard]] bool arrived(std::uint64_t step) noexcept { return this->channel_.message_arrived(step); }
-    /// A window's own buffer may be filled while the receiver still reads the last message from its array.
+    /// A window's own buffer may be filled while the receiver still reads the previous message from its array.
     [[nodiscard]] std::uint64_t token_to_fill(std::uint64_t step) const noexcept { return step - 1; }
     [[nodiscard]] std::uint64_t token_to_send(std::uint64_t step) const noexcept {
         return this->channel_.has_one_target() ? step : step - 1;

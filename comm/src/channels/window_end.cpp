@@ -40,7 +40,7 @@ window_end::way window_end::make_way() {
     const auto far = [&]<class Way>(std::in_place_type_t<Way> kind) {
         return way(kind, *connection_, request_, number_, connection_->agreed_id(request_.sends, number_));
     };
-    if (request_.bytes() >= least_straight) { // what both ends know
+    if (request_.bytes() >= least_straight) { // known to both ends
         const bool writes_memory = direct_obstacle(connection_->job, connection_->peer).empty();
         if (transport() == verbs_channel::transport && writes_memory)
             return far(std::in_place_type<straight_window_end<verbs_window_channel>>);
@@ -129,7 +129,7 @@ bool window_end::send(Way& w) noexcept {
     }
     if (sent_ != step_) {
         const std::uint64_t token = w.token_to_send(step_);
-        const bool waited = request_.buffer == nullptr && token == w.token_to_fill(step_); // in fill()
+        const bool waited = request_.buffer == nullptr && token == w.token_to_fill(step_); // by fill()
         if (!waited && !may_write(w, token)) return false;
         if (request_.buffer != nullptr) {
             w.look_for_peer(w.target(step_), post_bytes_, stamp_);

@@ -2,8 +2,8 @@
 // One end of a window: a channel whose payload goes one way and whose tokens, epochs without payload, come back. Token
 // k says that the receiver has begun step k: it is done with message k - 1, and its own buffer may be written.
 //
-// The sender may therefore send k into slots once token k - 1 is here (what the channel asks for anyway), and straight
-// into the receiver's only buffer once token k is here, over shared memory and, where a window is large, over networks
+// The sender may therefore send k into slots once token k - 1 is here (the channel requires that anyway), and straight
+// into the receiver's only buffer once token k is here: over shared memory and, if the window is large, over networks
 // that write memory (straight_window_end.hpp).
 #pragma once
 
@@ -80,10 +80,10 @@ class window_end {
     /// Checks the message or token of that epoch. If false, the error became the window's status.
     template <class Way>
     bool accept(Way& w, std::uint64_t epoch) noexcept;
-    /// Has the last message left, and is that token here?
+    /// Has the previous message left, and has that token come?
     template <class Way>
     bool may_write(Way& w, std::uint64_t token) noexcept;
-    /// This step's message or token, as far as that is possible now. True: nothing is left to do for it.
+    /// Sends this step's message or token, as far as possible now. True if nothing is left to do for it.
     template <class Way>
     bool send(Way& w) noexcept;
     /// Delivers a message that is here to the user's buffer, if there is one.

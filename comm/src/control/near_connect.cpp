@@ -222,7 +222,7 @@ void socket_plane::near_connector::accept_all() {
         descriptor peer(accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (!peer) return;
         constexpr int any = 0;
-        if (is_process(peer.fd(), any)) accepted_.push_back(std::move(peer)); // another user's close at once
+        if (is_process(peer.fd(), any)) accepted_.push_back(std::move(peer)); // else closed at once: another user's
     }
 }
 

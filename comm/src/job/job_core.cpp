@@ -23,10 +23,10 @@ std::string host_name() {
 
 namespace {
 
-/// For as long as the process lives.
+/// For the rest of the process: MPI may write there in any later call.
 void keep_mapped(std::shared_ptr<node_slab> slab) {
     static std::mutex mutex;
-    static auto* const kept = new std::vector<std::shared_ptr<node_slab>>; // outlives what exit() destroys
+    static auto* const kept = new std::vector<std::shared_ptr<node_slab>>; // never destroyed, not even by exit()
     const std::lock_guard lock(mutex);
     kept->push_back(std::move(slab));
 }
@@ -73,7 +73,7 @@ job_core::~job_core() {
     };
     networks.finish(over, alone);
     if (networks.mpi && networks.mpi->holds_memory()) keep_mapped(memory);
-    // The exception takes the job's last handle along.
+    // An exception is destroying the last handle of the job.
     const bool gives_up = doing.raised.load(std::memory_order_relaxed) && std::uncaught_exceptions() > 0;
     if (networks.mpi && gives_up) networks.mpi->give_up();
     if (guard) guard->stop_looking();

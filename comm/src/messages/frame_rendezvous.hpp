@@ -55,7 +55,7 @@ class frame_rendezvous {
     /// The receiver has called for a send that was withdrawn: it must be informed before the record is reused.
     void refuse(std::uint32_t record) noexcept { refused_ |= std::uint64_t{1} << record; }
     void tell_refused() noexcept;
-    /// Calls for no bytes in place of the receives that were withdrawn before they called: their senders wait for that.
+    /// Calls for no bytes on behalf of receives that were withdrawn before they called; their senders wait for a call.
     void call_for_withdrawn() noexcept;
 
     messenger_core& core_;
@@ -65,8 +65,9 @@ class frame_rendezvous {
     operation_list called_for_;                             ///< sends whose receiver has called
     operation_list calling_;                                ///< receives that still have to call
     message_operation* receiving_[send_records::records]{}; ///< receives that have called, by the sender's record
-    std::uint64_t refused_ = 0;                             ///< a bit for each record, until the peer is told
-    std::uint64_t not_called_ = 0; ///< a bit for each of the peer's records whose receive was withdrawn, until the call
+    std::uint64_t refused_ = 0;                             ///< a bit for each record, until the peer is informed
+    std::uint64_t not_called_ =
+        0; ///< a bit for each of the peer's records whose receive was withdrawn before it called
     static_assert(send_records::records == 64);
     std::optional<rdma_rendezvous> rdma_;
 };

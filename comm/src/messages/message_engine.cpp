@@ -212,7 +212,7 @@ status message_engine::wait_probe(int from, int tag, std::uint32_t context, mess
         core_.misuse(false, from, tag);
         return core_.state;
     }
-    message_operation receive; // posted nowhere: it says what was waited for if that fails
+    message_operation receive; // never posted; it names what was waited for if the wait fails
     receive.state = operation_state::posted;
     receive.peer = from;
     receive.tag = tag;

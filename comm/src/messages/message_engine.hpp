@@ -49,7 +49,7 @@ class message_engine {
     status start_all(std::span<message_request> all, std::chrono::nanoseconds longest) noexcept;
     bool probe(int from, int tag, std::uint32_t context, message_info& info) noexcept;
     status wait_probe(int from, int tag, std::uint32_t context, message_info& info) noexcept;
-    /// A request is destroyed while under way.
+    /// Called when a request is destroyed while under way.
     void withdraw(message_request& r) noexcept;
 
     [[nodiscard]] status state() const noexcept { return core_.state; }

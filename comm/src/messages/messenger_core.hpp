@@ -53,8 +53,7 @@ struct messenger_core {
         return 0;
     }
     void fail(status why, const message_operation& o, std::size_t more, std::uint64_t message_bytes = 0) noexcept;
-    /// The message that a receive was getting was withdrawn by its sender. If the receive is withdrawn, too, nobody
-    /// misses it.
+    /// The message for a receive was withdrawn by its sender: no failure if the receive is being withdrawn, too.
     void fail_withdrawn(message_operation& receive) noexcept {
         if (state == status::ok && !receive.is_withdrawn) {
             fail(job.left_by(receive.info.source), receive, 0);

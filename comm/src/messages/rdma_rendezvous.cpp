@@ -115,7 +115,7 @@ void rdma_rendezvous::withdraw(message_operation& o) noexcept {
         over = waiting.again(frames_.peer()) != status::ok; // every wait of the rank advances its messages
     }
     if (!is_under_way(o)) return;
-    // The end of the job, or the peer's: then it has written what it ever will.
+    // The job has ended, or the peer's part in it; the peer won't write any more.
     if (over) bulk_->cut();
     if (o.state == operation_state::invited) bulk_->give_up(o.record);
     (o.state == operation_state::invited ? invited_ : writing_).remove(o);
@@ -123,7 +123,7 @@ void rdma_rendezvous::withdraw(message_operation& o) noexcept {
 
 void rdma_rendezvous::abandon() noexcept {
     for (operation_list* all : {&invited_, &writing_}) {
-        while (!all->empty()) { // its waits may end others, or move them to other lists
+        while (!all->empty()) { // withdrawing waits, which may end others or move them to other lists
             message_operation& o = *all->first;
             const bool is_admitted = o.state == operation_state::admitted;
             withdraw(o);

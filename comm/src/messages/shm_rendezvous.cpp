@@ -101,7 +101,7 @@ bool shm_rendezvous::wants_push(std::uint64_t bytes) const noexcept {
 
 bool shm_rendezvous::share_copy(message_operation& r, send_record& record, const peer_buffer& source,
                                 std::uint64_t bytes) noexcept {
-    // The sender copies as many bytes as it announced, and a message that is too long is not wanted at all.
+    // Not a message that is too long: its sender would copy all that it announced.
     if (bytes == 0 || !source.is_reachable()) return false;
     const bool push = source.mapped() != nullptr && is_mapped_there(r.data) && wants_push(bytes);
     // If this rank sends to the peer, too, the peer is already copying.
@@ -180,7 +180,7 @@ void shm_rendezvous::follow(message_operation& s) noexcept {
     case send_record::shared:
     case send_record::pushed: help_copy(s, record, now == send_record::pushed); break;
     case send_record::wants_staging:
-        if (staging_ == no_record) staging_ = s.record; // there is one staging area for each peer: others wait
+        if (staging_ == no_record) staging_ = s.record; // there is one staging area per peer; others wait
         if (staging_ == s.record) stage(s, record);
         break;
     }
@@ -221,12 +221,12 @@ void shm_rendezvous::withdraw(message_operation& o) noexcept {
         withdraw_receive(o);
 }
 
-/// Its record, and what it has staged, stay with its receiver, who may still read both.
+/// Its record and what it has staged are left to its receiver, which may still read both.
 void shm_rendezvous::withdraw_send(message_operation& s) noexcept {
     announced_.remove(s);
     withdrawn_ |= std::uint64_t{1} << s.record;
     withdrawn_generation_[s.record] = s.generation;
-    // A receiver that reads this process's memory goes on; one that needs copies of it would wait.
+    // A receiver that reads this process's memory continues; one that needs staged copies would wait forever.
     records_[s.record].sender_pieces.fetch_or(send_record::withdrawn, std::memory_order_release);
 }
 
@@ -239,7 +239,7 @@ void shm_rendezvous::take_back_withdrawn() noexcept {
     }
 }
 
-/// Its sender's send ends as if the message had been received.
+/// The send ends as if the message had been received.
 void shm_rendezvous::withdraw_receive(message_operation& r) noexcept {
     receiving_.remove(r);
     send_record& record = their_records_[r.record];
@@ -260,7 +260,7 @@ void shm_rendezvous::stop_sender(const message_operation& r, send_record& record
 
 void shm_rendezvous::abandon() noexcept {
     announced_.finish_all();
-    while (!receiving_.empty()) { // its waits may end others
+    while (!receiving_.empty()) { // withdrawing one waits, which may end others
         message_operation& r = *receiving_.first;
         withdraw_receive(r);
         r.finish();

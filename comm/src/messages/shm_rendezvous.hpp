@@ -47,7 +47,7 @@ class shm_rendezvous {
         if (!announced_.empty()) announced_.for_each([this](message_operation& s) { follow(s); });
         if (!receiving_.empty()) receiving_.for_each([this](message_operation& r) { go_on(r); });
     }
-    /// Waits only for a sender that is writing into a receive's buffer just now.
+    /// Waits only while a sender is writing into the receive's buffer.
     void withdraw(message_operation& o) noexcept;
     void abandon() noexcept;
     [[nodiscard]] std::string describe() const;
@@ -68,17 +68,17 @@ class shm_rendezvous {
     bool copied_by_both(message_operation& r, send_record& record, std::uint64_t bytes) noexcept;
     bool copied_from_staging(message_operation& r, send_record& record, std::uint64_t bytes) noexcept;
     void withdraw_receive(message_operation& r) noexcept;
-    /// Takes the pieces that are left, so that the sender copies none of them, and waits for those that it has taken.
+    /// Takes the remaining pieces, so that the sender copies none of them, and waits for those that it has begun.
     void stop_sender(const message_operation& r, send_record& record) noexcept;
-    // Sender.
-    /// Does what the receiver of an announced message asks for.
+    // Sender's part.
+    /// Does what the receiver of an announced message has asked for.
     void follow(message_operation& s) noexcept;
     void help_copy(message_operation& s, send_record& record, bool streaming) noexcept;
     void stage(message_operation& s, send_record& record) noexcept;
     void withdraw_send(message_operation& s) noexcept;
     /// Frees the records of withdrawn sends whose receivers have finished with them.
     void take_back_withdrawn() noexcept;
-    /// The receiver has finished with a record: the next send may have it.
+    /// For a record that the receiver has finished with: the next send may use it.
     void give_back(std::uint32_t record) noexcept {
         free_.give_back(record);
         if (staging_ == record) staging_ = no_record;

@@ -15,9 +15,10 @@
 namespace halocline::comm::two_sided {
 namespace {
 
-// Tags of collectives, in their context. A barrier's are the distances of its partners, which are smaller.
+// Tags of collectives, which have a context of their own. A barrier's tags are the distances of its partners, so they
+// are smaller.
 constexpr int bcast_tag = 1 << 30, reduce_tag = bcast_tag + 1;
-constexpr int values_at_once = 64; // of a global_sum
+constexpr int values_at_once = 64; // in one global_sum
 
 std::span<const std::byte> bytes_of(const void* p, std::size_t count, datatype type) {
     return {static_cast<const std::byte*>(p), count * size_of(type)};
@@ -30,14 +31,14 @@ void tell(receive_status* s, const message_info& info) {
 }
 receive_status* of(receive_status* statuses, std::size_t i) { return statuses == nullptr ? nullptr : statuses + i; }
 
-/// A request that is done is over.
+/// Reports a request that is done, and takes it back.
 void end(request& r, communicator& c, receive_status* s) {
     tell(s, r->info());
     c.give(r);
     r = request_null;
 }
 
-/// The first of the requests that are done; `count`: none.
+/// Index of the first request that is done; `count` if none is.
 std::size_t first_done(std::size_t count, const request* requests) {
     return static_cast<std::size_t>(
         std::find_if(requests, requests + count, [](request r) { return r != request_null && r->done(); }) - requests);
@@ -65,8 +66,8 @@ struct communicator::shared {
     messenger messages;
     std::deque<message_request> all;
     std::vector<request> free;
-    std::uint32_t contexts = 2;    ///< given out
-    std::optional<global_sum> sum; ///< since it was needed
+    std::uint32_t contexts = 2;    ///< handed out so far
+    std::optional<global_sum> sum; ///< made when first needed
 };
 
 communicator::communicator(const job& j, const messenger_options& options)
@@ -82,7 +83,7 @@ messenger& communicator::messages() const { return all_->messages; }
 
 request communicator::take() {
     if (all_->free.empty()) {
-        all_->free.reserve(all_->all.size() + 1); // give() does not allocate
+        all_->free.reserve(all_->all.size() + 1); // so that give() does not allocate
         return &all_->all.emplace_back();
     }
     const request r = all_->free.back();
@@ -97,7 +98,7 @@ void communicator::fail(status s) const { messages().job().fail(s, messages().pe
 void communicator::reduce(std::span<double> values, op how) {
     if (!all_->sum) all_->sum.emplace(messages().job(), values_at_once);
     global_sum& sum = *all_->sum;
-    const auto change_signs = [&] { // the least is what is largest with the other sign
+    const auto change_signs = [&] { // the minimum is the maximum with signs changed
         if (how == op::min) std::ranges::transform(values, values.begin(), std::negate<>());
     };
     change_signs();
@@ -159,7 +160,7 @@ void wait(request* r, communicator& c, receive_status* s) { waitall(1, r, c, s);
 void waitall(std::size_t count, request* requests, communicator& c, receive_status* statuses) {
     for (std::size_t i = 0; i < count; ++i) {
         if (requests[i] == request_null) continue;
-        c.require(c.messages().wait(*requests[i])); // every wait moves all of them on
+        c.require(c.messages().wait(*requests[i])); // every wait advances all of them
         end(requests[i], c, of(statuses, i));
     }
 }
@@ -202,7 +203,7 @@ void testany(std::size_t count, request* requests, int* index, bool* done, commu
     if (*done) return;
     for (std::size_t i = 0; i < count && !*done; ++i) {
         if (requests[i] == request_null || !c.messages().test(*requests[i])) continue;
-        c.require(c.messages().state()); // else it may not be done
+        c.require(c.messages().state()); // if that is bad, it may not be done
         *index = static_cast<int>(i);
         *done = true;
         end(requests[i], c, s);
@@ -227,8 +228,8 @@ void bcast(void* buffer, std::size_t count, datatype type, int root, communicato
     }
     messenger& m = c.messages();
     const std::span<std::byte> data = bytes_of(buffer, count, type);
-    // In the binomial tree whose ranks are counted from the root: each has its bytes from the one without its lowest
-    // bit, and hands them to those that have one lower bit more.
+    // A binomial tree, with places counted from the root: each receives from the place without its lowest bit, and
+    // sends to those with one lower bit more.
     const int place = (c.rank() - root + c.size()) % c.size();
     const auto rank_at = [&](int p) { return (p + root) % c.size(); };
     int bit = 1;
@@ -246,7 +247,7 @@ void allreduce(const void* in, void* out, std::size_t count, datatype type, op h
     if (type == datatype::float64) return c.reduce({static_cast<double*>(out), count}, how);
     messenger& m = c.messages();
     std::vector<std::byte> more(values.size());
-    for (int distance = 1; distance < c.size(); distance *= 2) { // to rank 0, by the tree of bcast()
+    for (int distance = 1; distance < c.size(); distance *= 2) { // to rank 0, up the tree of bcast()
         if (c.rank() % (2 * distance) != 0) {
             c.require(m.send(values, c.rank() - distance, reduce_tag, c.context() + 1));
             break;

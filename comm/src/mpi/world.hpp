@@ -112,7 +112,7 @@ class mpi_world {
     /// `give_up` says so.
     /// Pre: all ends were released.
     void finish(const std::function<bool()>& give_up) noexcept;
-    /// Was an end closed whose memory MPI may still read or write, in any later call? Then it has to stay mapped.
+    /// Whether MPI may, in any later call, still read or write the memory of a closed end, which must stay mapped then.
     [[nodiscard]] bool holds_memory() const { return holds_memory_; }
 
     [[nodiscard]] const halocline_mpi_module& module() const { return *module_; }

@@ -22,7 +22,7 @@ class loaded_functions {
         function = reinterpret_cast<std::remove_reference_t<Function>>(dlsym(handle_, name));
         if (function == nullptr && why_not_.empty()) why_not_ = std::string(file_) + " has no " + name;
     }
-    /// nullptr if the library has no function of that name.
+    /// Like find(), but a missing function is no error: nullptr.
     template <class Function>
     void find_if_there(Function& function, const char* name) {
         if (handle_ != nullptr) function = reinterpret_cast<Function>(dlsym(handle_, name));

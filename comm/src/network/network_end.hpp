@@ -25,10 +25,10 @@ struct direct_values {
     std::vector<direct_write> writes; ///< of one message, none longer than the network's largest write
     std::vector<direct_memory::field> own;
     std::vector<bulk_ticket> theirs;             ///< of the peer's fields
-    std::uint32_t own_field = 0, peer_field = 0; ///< of the message under way: those that the writes count from
-    std::uint32_t writes_in = 0;                 ///< of a message of the peer
-    bool is_part = false;                        ///< shorter than planned: its end is told apart
-    std::uint64_t given = 0;                     ///< epoch of the last message whose values the library was given
+    std::uint32_t own_field = 0, peer_field = 0; ///< of the message under way: the fields from which its writes count
+    std::uint32_t writes_in = 0;                 ///< in a message of the peer
+    bool is_part = false;                        ///< shorter than planned, so its writes are counted separately
+    std::uint64_t given = 0;                     ///< epoch of the last message whose values were given to the library
 
     /// `whole` split into pieces, none longer than `largest`.
     static std::vector<direct_write> split(std::span<const direct_write> whole, std::size_t largest) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The members of network_window_channel, for those who instantiate it beside network_channel.
+// The members of network_window_channel, for the files that instantiate it together with network_channel.
 #pragma once
 
 #include "control/wire.hpp"
@@ -118,8 +118,8 @@ bool network_window_channel<World, End>::is_in_place(std::uint64_t epoch) noexce
         last_bytes_ = bytes_;
         last_ = epoch;
     } else if (end.has(notes_ + 1)) {
-        if (!is_next_note_good()) return true; // check_message() says so
-        const note n = next_note();            // of a later epoch, perhaps
+        if (!is_next_note_good()) return true; // check_message() reports it
+        const note n = next_note();            // perhaps of a later epoch
         const std::uint64_t due_parts = parts_[half] + End::counted_values(n.writes);
         if (n.epoch == epoch && end.parts_came[half] >= due_parts) {
             parts_[half] = due_parts;
@@ -136,7 +136,7 @@ status network_window_channel<World, End>::check_message(std::uint64_t epoch) co
     const End& end = *this->end_;
     if (end.error) return end.lost;
     if (last_ == epoch) return status::ok;
-    // The peer has left before it, or in the middle of it.
+    // The peer has left before this message or in the middle of it.
     return end.has(notes_ + 1) && !is_next_note_good() ? status::wrong_data : status::aborted;
 }
 

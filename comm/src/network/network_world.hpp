@@ -40,17 +40,17 @@ concept network_world = network_world_end<End> &&
     { world.describe(same) } -> std::same_as<std::string>; ///< the text for its `error`
 };
 
-/// A network that can also write from memory to memory, beside the labels: from field to field, from array to array.
+/// A network that can also write from field to field or from array to array, in addition to the labels.
 template <class World, class End>
 concept direct_network_world = network_world<World, End> &&
     requires(World& world, End& end, const End& same, std::span<const direct_write> writes, std::uint64_t epoch) {
     world.open_values(end, writes);                        ///< what each message writes.  Pre: the end has its fields
-    { world.send_values(end) } noexcept;                   ///< those that values.writes has now, no more than at first
-    { same.values_gone() } -> std::same_as<bool>;          ///< have those of the last message left?
-    { same.has_values(epoch) } -> std::same_as<bool>;      ///< are those of the peer's message of that epoch here?
-    { same.values_came[epoch & 1] } -> std::convertible_to<std::uint64_t>; ///< all of such epochs that are here
-    { same.parts_came[epoch & 1] } -> std::convertible_to<std::uint64_t>;  ///< so far as they were parts
-    { End::counted_values(epoch) } -> std::same_as<std::uint64_t>; ///< what a message of so many writes adds to that
+    { world.send_values(end) } noexcept;                   ///< values.writes, never more than in open_values()
+    { same.values_gone() } -> std::same_as<bool>;          ///< have the values of the last message left?
+    { same.has_values(epoch) } -> std::same_as<bool>;      ///< have those of the peer's message of that epoch arrived?
+    { same.values_came[epoch & 1] } -> std::convertible_to<std::uint64_t>; ///< that have arrived, by epoch parity
+    { same.parts_came[epoch & 1] } -> std::convertible_to<std::uint64_t>;  ///< of messages shorter than planned
+    { End::counted_values(epoch) } -> std::same_as<std::uint64_t>; ///< what a message of n writes adds to these
 };
 // clang-format on
 

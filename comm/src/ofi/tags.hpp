@@ -10,8 +10,8 @@ namespace halocline::comm::ofi_tags {
 constexpr std::uint32_t bits = 3, mask = (1u << bits) - 1;
 constexpr std::uint32_t message = 0; ///< into slot 0; 1: into slot 1
 constexpr std::uint32_t greeting = 2, farewell = 3;
-constexpr std::uint32_t values = 4; ///< of an even epoch, into fields and arrays; 5: of an odd one
-constexpr std::uint32_t parts = 6;  ///< the same of a message that is shorter than planned; 7: of an odd epoch
+constexpr std::uint32_t values = 4; ///< into fields and arrays, in an even epoch; 5: in an odd one
+constexpr std::uint32_t parts = 6;  ///< the same for a message shorter than planned; 7: in an odd epoch
 constexpr std::uint32_t bulk = std::uint32_t{1} << 31, record_bits = 6;
 constexpr std::uint32_t most_ends = bulk >> bits, most_links = bulk >> record_bits;
 

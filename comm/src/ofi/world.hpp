@@ -63,10 +63,10 @@ struct ofi_end : network_end {
     std::uint64_t peer_key = 0, peer_base = 0;
 
     // Written by ofi_world::poll().
-    std::uint64_t came[2]{};        ///< messages that are whole, per slot
-    std::uint32_t pieces[2]{};      ///< of the message that is not
-    std::uint64_t values_came[2]{}; ///< writes, of even epochs and of odd ones
-    std::uint64_t parts_came[2]{};  ///< the same of messages that are shorter than planned
+    std::uint64_t came[2]{};        ///< complete messages, per slot
+    std::uint32_t pieces[2]{};      ///< of the incomplete message
+    std::uint64_t values_came[2]{}; ///< writes, by the parity of their epochs
+    std::uint64_t parts_came[2]{};  ///< the same for messages shorter than planned
 
     // Still to be written, in this order.
     bool greeting_due = false, farewell_due = false;
@@ -91,9 +91,9 @@ struct ofi_end : network_end {
         const std::uint64_t all = came[0] + came[1] + values_came[0] + values_came[1] + parts_came[0] + parts_came[1];
         return farewell_came && all >= handshake_in().messages_sent;
     }
-    /// What values_came or parts_came counts of a message of so many writes.
+    /// What a message of n writes adds to values_came or parts_came: each of them counts.
     [[nodiscard]] static std::uint64_t counted_values(std::uint64_t writes) { return writes; }
-    /// No write of epoch + 1 comes before this rank has freed its fields for that.
+    /// No write of epoch + 1 arrives before this rank has freed its fields for it.
     [[nodiscard]] bool has_values(std::uint64_t epoch) const {
         return values_came[0] + values_came[1] >= epoch * counted_values(values.writes_in);
     }

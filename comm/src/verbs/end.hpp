@@ -27,12 +27,12 @@ struct verbs_plan {
 };
 
 struct verbs_world::link : verbs_end {
-    // A greeting, two messages, the values of both (of a window; of a direct channel, of one) and a farewell may arrive
-    // before this rank looks: the protocol allows no more.
+    // A greeting, two messages, the values of one (of a window, of both) and a farewell may arrive before this rank
+    // polls; the protocol allows no more.
     static constexpr std::uint32_t batch = 16, receive_depth = 2 * batch;
     static_assert(receive_depth - batch >= 6);
-    // Small messages are copied into the work request (inline), so that the next may be filled at once. Of these only
-    // every 16th is signalled when it is delivered, and twice as many may be under way.
+    // Small messages are copied into the work request (inline), so that the next may be filled at once. Only every 16th
+    // of them signals its delivery, and twice as many may be under way.
     static constexpr std::uint32_t told_every = 16;
 
     // The low bits of a work request's id, below the address of its link.

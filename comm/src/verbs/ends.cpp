@@ -49,8 +49,8 @@ void verbs_world::open_values(verbs_end& end, std::span<const direct_write> writ
     l.chain_values();
 }
 
-/// The work requests of values.writes, of which the last says that all are there. Allocates only if there are more than
-/// ever before.
+/// Makes the work requests for values.writes, the last of which announces them all. Allocates only if there are more
+/// than ever before.
 void verbs_world::link::chain_values() {
     const std::size_t count = values.writes.size();
     value_writes.resize(count);

@@ -11,7 +11,7 @@ namespace halocline::comm {
 
 struct verbs_library {
     decltype(&::ibv_fork_init) fork_init = nullptr;
-    int (*is_fork_initialized)() = nullptr; ///< an ibv_fork_status; nullptr: not there before libibverbs 1.13
+    int (*is_fork_initialized)() = nullptr; ///< returns an ibv_fork_status; nullptr before libibverbs 1.13
     decltype(&::ibv_get_device_list) get_device_list = nullptr;
     decltype(&::ibv_free_device_list) free_device_list = nullptr;
     decltype(&::ibv_get_device_name) get_device_name = nullptr;

@@ -19,7 +19,7 @@ namespace halocline::comm {
            "/etc/security/limits.conf";
 }
 
-/// The same behind the text of an error with that errno, if the limit may be its cause; else empty.
+/// The same, to be appended to the text of an error with that errno if the limit may be its cause; else empty.
 [[nodiscard]] inline std::string memlock_advice_if(int why) {
     return why == ENOMEM || why == EAGAIN ? "; " + memlock_advice() : std::string();
 }

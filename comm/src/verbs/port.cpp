@@ -83,8 +83,8 @@ constexpr std::array mtu_sizes{mtu_size{256, IBV_MTU_256}, mtu_size{512, IBV_MTU
                                mtu_size{2048, IBV_MTU_2048}, mtu_size{4096, IBV_MTU_4096}};
 
 /// Pages that a device writes must stay with the parent of a fork(). Kernels since 5.12 give the child copies. On older
-/// ones ibv_fork_init keeps such pages from the child, which dies if it touches them; it has to come before anybody
-/// registers memory.
+/// ones ibv_fork_init withholds such pages from the child, which dies if it touches them; it must be called before
+/// anybody registers memory.
 void keep_memory_at_fork(const verbs_library& lib) {
     constexpr int unneeded = 2; // IBV_FORK_UNNEEDED, which older headers lack
     if (lib.is_fork_initialized != nullptr && lib.is_fork_initialized() == unneeded) return;
@@ -163,9 +163,9 @@ verbs_world::port::~port() {
     lib.close_device(context);
 }
 
-/// Here, where it is a reason to take another transport; the first plan would end the job.
+/// Here a failure is a reason to take another transport; in the first plan it would end the job.
 void verbs_world::port::try_to_lock_memory() const {
-    constexpr std::size_t entries = 128, bytes = 512 << 10; // of a small plan: less serves nobody
+    constexpr std::size_t entries = 128, bytes = 512 << 10; // for a small plan: less is of no use
     lib.destroy_cq(make_queue(entries, "on trial"));
     std::vector<std::byte> memory(bytes);
     lib.dereg_mr(register_for_peers(memory, "on trial"));

@@ -24,15 +24,15 @@ struct verbs_address {
     std::uint32_t mtu = 0;   ///< ibv_mtu
 };
 
-/// How long a device keeps sending what nobody acknowledges: it waits 4.096 us * 2^exponent for the acknowledgement of
-/// each try. The specification allows it up to four times that.
+/// How long a device keeps sending what nobody acknowledges: in each try it waits 4.096 us * 2^exponent for the
+/// acknowledgement. The specification allows it to wait up to four times as long.
 struct verbs_retries {
-    std::uint8_t exponent = 1; ///< 0 would be without end
+    std::uint8_t exponent = 1; ///< 0 would mean no limit
 
-    /// The first one included. A queue pair counts up to 7 repetitions, but soft-RoCE takes 7 to be without end.
+    /// Including the first. A queue pair allows up to 7 retries, but to soft-RoCE 7 means no limit.
     static constexpr int tries = 1 + 6;
 
-    /// As long as fits into `link_timeout`, which is more than half of it.
+    /// The longest waits that fit into `link_timeout`, all tries together; they use more than half of it.
     explicit verbs_retries(std::chrono::milliseconds link_timeout);
     [[nodiscard]] std::chrono::nanoseconds each() const {
         return std::chrono::nanoseconds(4096) * (std::int64_t{1} << exponent);
@@ -45,8 +45,8 @@ struct verbs_registration {
 };
 
 struct verbs_world::port {
-    /// Err: input_error: no device or port like that, and which there are; job_error: this process may not lock enough
-    /// memory for any plan, or could not fork.
+    /// Err: input_error: no such device or port, listing those that exist; job_error: this process may not lock enough
+    /// memory for any plan, or a fork() would take registered memory away.
     port(const verbs_options& options, std::chrono::milliseconds link_timeout, const verbs_library& functions);
     ~port();
     port(const port&) = delete;
@@ -63,18 +63,18 @@ struct verbs_world::port {
     std::size_t largest_write = 0;
     std::vector<verbs_address> peers; ///< by rank
     verbs_retries retries;
-    // Of large messages. Apart: what is to be sent must not wait for what is to come, for which the peer may wait.
+    // For large messages. Separate, because sending must not wait for receiving, which may depend on the peer.
     std::unique_ptr<registration_cache<verbs_registration>> targets, sources;
 
     // Takes a queue pair from new to ready for receiving and sending.  Err: job_error, which names the peer.
     void initialise(ibv_qp* queue_pair, int peer) const;
     void connect(ibv_qp* queue_pair, int peer, std::uint32_t peer_queue_pair, std::uint32_t peer_psn,
                  std::uint32_t own_psn) const;
-    /// Text of an error: of that call (a negative errno), or of a completion of what this rank and `peer` write.
+    /// The text for an error of that call (a negative errno), or of a completion of a write to or from `peer`.
     [[nodiscard]] std::string explain(int code, const char* failed_call, std::uint32_t vendor_error, int peer) const;
-    /// Memory that peers may write.  Err: job_error: how much, `what_for`, and the memlock limit if that is the cause.
+    /// Registers memory that peers may write.  Err: job_error: size, `what_for`, and the memlock limit if relevant.
     [[nodiscard]] ibv_mr* register_for_peers(std::span<std::byte> memory, const std::string& what_for) const;
-    /// A completion queue.  Err: job_error, likewise.
+    /// Makes a completion queue.  Err: job_error, likewise.
     [[nodiscard]] ibv_cq* make_queue(std::size_t entries, const std::string& what_for) const;
 
   private:

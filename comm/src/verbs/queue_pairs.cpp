@@ -115,9 +115,9 @@ void verbs_world::port::connect(ibv_qp* queue_pair, int peer, std::uint32_t peer
     to_send.sq_psn = own_psn;
     to_send.timeout = retries.exponent;
     to_send.retry_cnt = verbs_retries::tries - 1;
-    // 7 is without end. A write of a plan finds a receive, by protocol. One of a large message may not: receives are
-    // replaced when the peer polls, and it may compute for as long as it likes. Waits have deadlines, and a rank that
-    // has died sends no "not ready": then the other count ends it.
+    // 7 means no limit. A write of a plan always finds a receive, by protocol. One of a large message may not: receives
+    // are replaced when the peer polls, and it may compute for as long as it likes. Waits have deadlines, and a dead
+    // rank sends no "not ready", so retry_cnt ends the write.
     to_send.rnr_retry = 7;
     modify(to_send,
            IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |

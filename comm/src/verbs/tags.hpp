@@ -11,8 +11,8 @@ constexpr std::uint32_t bits = 3, mask = (1u << bits) - 1;
 constexpr std::uint32_t payload = 0;  ///< a message without its label: epoch and length say all that is in it
 constexpr std::uint32_t labelled = 1; ///< a message preceded by its label
 constexpr std::uint32_t greeting = 2, farewell = 3;
-constexpr std::uint32_t values = 4; ///< the last of a direct message's, or of a window's
-constexpr std::uint32_t parts = 5;  ///< the last of a window's message that is shorter than planned
+constexpr std::uint32_t values = 4; ///< the last write of a direct message's or a window's values
+constexpr std::uint32_t parts = 5;  ///< the last write of a window's message that is shorter than planned
 
 constexpr std::uint32_t immediate(std::uint32_t tag, std::uint64_t number) {
     return static_cast<std::uint32_t>(number << bits) | tag;

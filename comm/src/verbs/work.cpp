@@ -82,7 +82,7 @@ void verbs_world::send(verbs_end& end, std::uint64_t epoch, std::size_t bytes) n
 
 void verbs_world::send_values(verbs_end& end) noexcept {
     link& l = linked(end);
-    if (l.value_writes.size() != l.values.writes.size()) l.chain_values(); // of a part of a window's message
+    if (l.value_writes.size() != l.values.writes.size()) l.chain_values(); // a window may send a part
     for (std::size_t i = 0; i < l.value_writes.size(); ++i) {
         const direct_write& w = l.values.writes[i];
         const direct_memory::field& from = l.values.source(w);

@@ -38,13 +38,13 @@ struct verbs_plan;    // private: comm/src/verbs/end.hpp
 /// Messages arrive in the order in which they were sent, and so do completions of sends.
 struct verbs_end : network_end {
     std::uint64_t posted = 0; ///< messages given to the device
-    std::uint64_t done = 0;   ///< of these, known to be delivered
-    std::uint64_t came = 0;   ///< messages that are here
-    std::uint64_t room = 1;   ///< so many messages may be posted and not done
+    std::uint64_t done = 0;   ///< those known to be delivered
+    std::uint64_t came = 0;   ///< messages that have arrived
+    std::uint64_t room = 1;   ///< messages that may be posted and not done
 
-    std::uint64_t values_posted = 0, values_done = 0; ///< messages that are values
-    std::uint64_t values_came[2]{};                   ///< of even epochs, and of odd ones
-    std::uint64_t parts_came[2]{};                    ///< the same of those that are shorter than planned
+    std::uint64_t values_posted = 0, values_done = 0; ///< messages of values
+    std::uint64_t values_came[2]{};                   ///< by the parity of their epochs
+    std::uint64_t parts_came[2]{};                    ///< the same for those shorter than planned
     bool greeting_delivered = false, farewell_delivered = false;
 
     std::uint64_t receives = 0, completions = 0;
@@ -52,7 +52,7 @@ struct verbs_end : network_end {
     [[nodiscard]] bool has(std::uint64_t epoch) const { return came >= epoch; }
     [[nodiscard]] bool over() const { return farewell_came; } ///< the peer has sent all that it will
     [[nodiscard]] bool has_room() const { return posted - done < room; }
-    /// What values_came or parts_came counts of a message of so many writes: its last one.
+    /// What a message of n writes adds to values_came or parts_came: only its last write counts.
     [[nodiscard]] static std::uint64_t counted_values(std::uint64_t writes) { return writes > 0 ? 1 : 0; }
     [[nodiscard]] bool has_values(std::uint64_t epoch) const {
         return values_came[0] + values_came[1] >= epoch * counted_values(values.writes_in);
@@ -66,10 +66,10 @@ struct verbs_end : network_end {
 /// The network_world of libibverbs (network/network_world.hpp).
 class verbs_world {
   public:
-    /// Opens the device and port of `options`, and tries whether memory can be registered there.  `link_timeout`: of
-    /// job_options.  `library`: in place of libibverbs, for tests.
+    /// Opens the device and port of `options`, and checks that memory can be registered there.  `link_timeout`: from
+    /// job_options.  `library`: replaces libibverbs, for tests.
     /// Err: input_error: no library, no such device (names those present), port, GID or MTU; job_error: the memlock
-    /// limit serves no plan, or children of fork() would take registered memory away.
+    /// limit is too low for any plan, or a fork() would take registered memory away.
     verbs_world(const verbs_options& options, std::chrono::milliseconds link_timeout,
                 const verbs_library* library = nullptr);
     ~verbs_world();

@@ -41,7 +41,7 @@ enum class operation_state : std::uint8_t {
 struct message_operation {
     operation_state state = operation_state::done;
     bool is_waited_for = false; ///< a send whose caller does nothing else until it is done
-    bool is_refused = false;    ///< of a large message within a node: the system did not let this end copy a piece
+    bool is_refused = false;    ///< a large message within a node: the system did not let this end copy a piece
     bool is_withdrawn = false;  ///< its request is being destroyed
     int peer = any_source, tag = any_tag;
     std::uint32_t context = 0;

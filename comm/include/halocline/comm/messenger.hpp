@@ -27,12 +27,12 @@ namespace halocline::comm {
 
 class message_engine; // private: comm/src/messages/message_engine.hpp
 
-/// One send or receive under way. It lies in the caller's memory, so any number of them may be under way; it must not
-/// move until it is done, and may then be used again. Destroying it earlier withdraws it; the message that a withdrawn
-/// receive has met counts as received for its sender. Nobody writes into the buffer of a receive afterwards, nor,
-/// over a network, reads that of a send: if the bytes are on their way just then, the destructor waits. Within a node
-/// a peer may still read a send's buffer afterwards, and then has its message. A receive whose message was withdrawn
-/// before its bytes came is status::aborted, over a network at least.
+/// One send or receive under way. It lies in the caller's memory, so their number is unlimited; it must not move until
+/// it is done, and may then be reused. Destroying it earlier withdraws it. A message that a withdrawn receive has
+/// already matched counts as received for its sender. Afterwards nobody writes into a receive's buffer or, over a
+/// network, reads a send's: if the bytes are already on their way, the destructor waits. Within a node a peer may still
+/// read a send's buffer afterwards, and then gets the message. A receive whose message was withdrawn before its bytes
+/// came is status::aborted, at least over a network.
 class message_request {
   public:
     message_request() = default;
@@ -146,9 +146,9 @@ class messenger {
     [[nodiscard]] status wait(message_request& request) noexcept;
     [[nodiscard]] status wait_all(std::span<message_request> requests) noexcept;
     [[nodiscard]] status wait_all(std::span<message_request* const> requests) noexcept;
-    /// Waits until one of them, at least, is done. nullptr: none.
+    /// Waits until at least one of them is done. Null pointers are ignored.
     [[nodiscard]] status wait_any(std::span<message_request* const> requests) noexcept;
-    /// As wait_all, but returns status::timed_out after that time; the job and the requests go on.
+    /// wait_all() that returns status::timed_out after that time; the job and the requests continue.
     [[nodiscard]] status wait_all_for(std::span<message_request> requests, std::chrono::nanoseconds longest) noexcept;
     /// Makes progress until none of the requests needs this rank any more; for a send that means that its receiver has
     /// called for it. Returns status::timed_out after that time; the job and the requests continue.
@@ -156,7 +156,7 @@ class messenger {
     /// True if a message is there that such a receive would get; `info` then holds its source, tag and size. A loop
     /// around it must also check state(), which turns bad when a rank dies.
     [[nodiscard]] bool probe(int from, int tag, message_info& info, std::uint32_t context = 0) noexcept;
-    /// Waits until probe() would be true.
+    /// Waits until probe() would return true.
     [[nodiscard]] status wait_probe(int from, int tag, message_info& info, std::uint32_t context = 0) noexcept;
 
     /// isend() and wait(); irecv() and wait(). Within a node, among consecutive sends of at most 16 KiB to a rank from

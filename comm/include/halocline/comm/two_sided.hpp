@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Send and receive as published two-sided programs spell them: MPI's arguments in MPI's order, on matched messages
-// (messenger.hpp), and the collectives of a few values that such programs need. For running such programs beside MPI;
-// new code uses the messenger, or better a plan.
-// What differs: the communicator is an object, a failure is an exception, and there are contiguous types only.
+// Send and receive as published two-sided programs call them: MPI's arguments in MPI's order, on matched messages
+// (messenger.hpp), and the collectives of a few values that such programs need. For running such programs side by side
+// with MPI; new code uses the messenger, or better a plan.
+// Differences: the communicator is an object, a failure is an exception, and there are only contiguous types.
 #pragma once
 
 #include <halocline/comm/job.hpp>
@@ -19,7 +19,7 @@
 namespace halocline::comm::two_sided {
 
 enum class datatype { byte, int32, float32, int64, float64 };
-/// Bytes of an element.
+/// Size of an element in bytes.
 constexpr std::size_t size_of(datatype type) {
     switch (type) {
     case datatype::byte: return 1;
@@ -30,7 +30,7 @@ constexpr std::size_t size_of(datatype type) {
     }
     return 0;
 }
-/// What allreduce() does with the elements of all ranks.
+/// How allreduce() combines the elements of all ranks.
 enum class op { sum, min, max };
 inline constexpr int any_source = comm::any_source, any_tag = comm::any_tag;
 
@@ -43,7 +43,7 @@ struct receive_status {
     int tag = any_tag;
     std::size_t bytes = 0;
 };
-/// What is no count, and no index.
+/// Returned where there is no count or index (MPI_UNDEFINED).
 inline constexpr int undefined = -32766;
 /// Elements received; undefined if not a whole number, or more than fit in an int.
 inline int get_count(const receive_status& s, datatype type) {
@@ -51,8 +51,8 @@ inline int get_count(const receive_status& s, datatype type) {
     return s.bytes % size == 0 && std::in_range<int>(count) ? static_cast<int>(count) : undefined;
 }
 
-/// A handle; copies are the same communicator. Requests are allocated when more are under way than ever before, and
-/// reused.
+/// A handle; copies refer to the same communicator. Requests are reused; one is allocated only when more are under way
+/// than ever before.
 class communicator {
   public:
     /// Collective.  Err: as messenger.
@@ -61,9 +61,9 @@ class communicator {
     [[nodiscard]] int size() const { return messages().job().ranks(); }
     /// Memory for buffers that peers can reach directly.
     [[nodiscard]] slab& memory() const { return messages().job().memory(); }
-    /// Shared with duplicates.
+    /// Shared by all duplicates.
     [[nodiscard]] messenger& messages() const;
-    /// Of the messages that the program sends through this communicator; the next one is that of its collectives.
+    /// The context of the program's messages on this communicator; its collectives use the next one.
     [[nodiscard]] std::uint32_t context() const { return context_; }
 
     [[nodiscard]] request take();
@@ -76,18 +76,18 @@ class communicator {
   private:
     friend communicator dup(const communicator& c);
     friend void allreduce(const void*, void*, std::size_t, datatype, op, communicator&);
-    struct shared; ///< by duplicates
+    struct shared; ///< what duplicates share
 
     communicator(std::shared_ptr<shared> all, std::uint32_t context) : all_(std::move(all)), context_(context) {}
     [[noreturn, gnu::cold]] void fail(status s) const;
-    /// allreduce() of doubles by a global_sum.
+    /// allreduce() of doubles, by a global_sum.
     void reduce(std::span<double> values, op how);
 
     std::shared_ptr<shared> all_;
     std::uint32_t context_;
 };
 
-/// A communicator of the same ranks whose messages never meet those of `c`.  Pre: all ranks make their duplicates in
+/// A communicator of the same ranks whose messages never match those of `c`.  Pre: all ranks make their duplicates in
 /// the same order.  Cost: no message.
 [[nodiscard]] communicator dup(const communicator& c);
 
@@ -103,8 +103,8 @@ void irecv(void* buffer, std::size_t count, datatype type, int from, int tag, co
 void probe(int from, int tag, communicator& c, receive_status* s = nullptr);
 void iprobe(int from, int tag, communicator& c, bool* there, receive_status* s = nullptr);
 
-// A request that is done, and said to be, becomes request_null. Where all requests are null, indices and counts are
-// undefined. `statuses` has a place for each request; waitsome() fills one for each index that it tells.
+// A request that is reported as done becomes request_null. If all requests are null, indices and counts are
+// `undefined`. `statuses` has room for all requests; waitsome() fills one for each index that it returns.
 void wait(request* r, communicator& c, receive_status* s = nullptr);
 void waitall(std::size_t count, request* requests, communicator& c, receive_status* statuses = nullptr);
 void waitany(std::size_t count, request* requests, int* index, communicator& c, receive_status* s = nullptr);
@@ -115,16 +115,16 @@ void testall(std::size_t count, request* requests, bool* done, communicator& c, 
 void testany(std::size_t count, request* requests, int* index, bool* done, communicator& c,
              receive_status* s = nullptr);
 
-/// log2(ranks) rounds of empty messages.
+/// Takes log2(ranks) rounds of empty messages.
 void barrier(communicator& c);
-/// Err:  input_error: no such rank as `root`.
-/// Cost: log2(ranks) messages on the way to the last rank.
+/// Err:  input_error: `root` is not a rank.
+/// Cost: log2(ranks) messages, one after another, until the last rank has its bytes.
 void bcast(void* buffer, std::size_t count, datatype type, int root, communicator& c);
-/// With the same bits on every rank. `in` may be `out`.  Pre: type is not byte.
-/// Err:  input_error: bytes.
-/// Cost: of doubles, that of a global_sum, which the first call makes; of other types 2 log2(ranks) messages.
+/// The result has the same bits on every rank. `in` may be `out`.
+/// Err:  input_error: type is byte.
+/// Cost: for doubles that of a global_sum, which the first call makes; for other types 2 log2(ranks) messages.
 void allreduce(const void* in, void* out, std::size_t count, datatype type, op how, communicator& c);
-/// Seconds.
+/// The time in seconds, as MPI_Wtime().
 double wtime();
 
 } // namespace halocline::comm::two_sided

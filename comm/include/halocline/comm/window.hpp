@@ -4,15 +4,15 @@
 // done.
 //
 // The receiver drives: its init() tells the sender that the message of this step may come. Over shared memory a message
-// of more than 1 KiB whose receive buffer lies in the slab (job::memory()) is one copy, into that buffer; any other
-// lands in one of two slots first (docs/decisions/0011-windows.md). From 16 KiB on, if the sent buffer lies in the
-// slab, too, a receiver that waits copies a part of it (docs/decisions/0044-windows-copied-by-both.md); from 64 KiB on
-// also of one elsewhere, by a system call, if that is allowed (docs/decisions/0047-ordinary-memory.md). Where cores are
-// far apart large messages are written past the sender's cache (docs/decisions/0032-paths-follow-the-machine.md).
+// of more than 1 KiB whose receive buffer lies in the slab (job::memory()) is copied once, into that buffer; any other
+// goes through one of two slots (docs/decisions/0011-windows.md). From 16 KiB on, if the sent buffer lies in the slab
+// too, a waiting receiver copies a part of it (docs/decisions/0044-windows-copied-by-both.md); from 64 KiB on it does
+// so for other memory as well, by a system call, if that is allowed (docs/decisions/0047-ordinary-memory.md). Where
+// cores are far apart large messages bypass the sender's cache (docs/decisions/0032-paths-follow-the-machine.md).
 //
-// Over a network that writes memory (verbs, libfabric with RMA) a window of 64 KiB or more goes without a copy between
-// arrays that lie in slabs; at an end whose array lies elsewhere it is copied. Smaller ones, and all over MPI, are
-// copied at both ends.
+// Over a network that writes memory (verbs, libfabric with RMA) a window of 64 KiB or more needs no copy between arrays
+// in slabs; an end whose array lies elsewhere copies its messages. Smaller windows, and all over MPI, are copied at
+// both ends.
 #pragma once
 
 #include <halocline/base/checked_pointer.hpp>
@@ -69,7 +69,7 @@ class window {
 
     /// What the window is waiting for: "send window 0 of 'x-low', step 17: 4096 float64 to rank 3 over shm".
     [[nodiscard]] std::string pending() const;
-    /// How the bytes go, "... over shm, into the receiver's buffer"; over a network also how many of them this end has
+    /// How the bytes go: "... over shm, into the receiver's buffer"; over a network also how many bytes this end has
     /// copied so far.
     [[nodiscard]] std::string describe() const;
 
@@ -156,15 +156,15 @@ class recv_window : public window {
 };
 
 /// Sends what insert() or the caller writes into the window's own buffer, which over shared memory is the receiver's
-/// slot, over a network a registered one of this end.
+/// slot, and over a network a registered buffer at this end.
 template <class T>
 requires std::is_trivially_copyable_v<T>
 class buffered_send_window : public window {
   public:
     buffered_send_window(connection& c, std::size_t count)
         : window(c, {true, element_name<T>(), sizeof(T), count, nullptr}), count_(count) {}
-    /// Begins a step, and waits until the buffer may be written: until the receiver has begun its step before this one
-    /// (this one, if over shared memory it receives straight into a user's buffer in its slab).
+    /// Begins a step, and waits until the buffer may be written: until the receiver has begun the previous step, or
+    /// this one if, over shared memory, it receives straight into a user's buffer in its slab.
     [[nodiscard]] status init() noexcept { return fill(); }
     /// Copies `from` to the elements [at, at + from.size()); in a team, this thread's share of it. The caller
     /// synchronises the team before post(). Does nothing once the status is bad.

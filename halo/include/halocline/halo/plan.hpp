@@ -190,7 +190,7 @@ class plan {
 
     // An exchange (below, and plan.cpp).
     /// All of start() except the packing, which is fill(channel, epoch, first, last) for sites of the channel's
-    /// message. False if the call was refused.
+    /// message. False if nothing was started.
     /// `whose`: which members of a team pack a message.
     enum class packers : std::uint8_t { by_share, unknown };
     template <class Fill>
