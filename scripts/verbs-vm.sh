@@ -90,9 +90,9 @@ cat >"$run/guest.sh" <<GUEST
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TMPDIR=/run
 hostname verbs-vm
 ip link set lo up
-# Two devices joined by a cable, a bridge between cable0 and cable1: without these, veth0 and veth1 are up and have no
-# carrier. This kernel's soft-RoCE knows one network namespace only, so packets from one device to the other must be
-# kept from the short way through this machine: its own addresses are looked up last but on arrival.
+# Two devices joined by a cable: a bridge between cable0 and cable1. While these are down, veth0 and veth1 are up but
+# have no carrier. This kernel's soft-RoCE supports only one network namespace, so packets between the devices must be
+# kept from being delivered locally: local addresses are looked up last, except on arrival.
 ip link add cable type bridge
 ip link set cable up
 for n in 0 1; do

@@ -128,7 +128,7 @@ template <std::size_t n>
     }
 }
 
-/// Waits for ever: each rank has posted a large window whose receiver never begins its step.
+/// Waits forever: each rank has posted a large window whose receiver never begins its step.
 int wait_for_tokens(const job& j) {
     constexpr std::size_t size = 20'000;
     std::pmr::vector<double> out(size, &j.memory()), in(size, &j.memory());
@@ -142,7 +142,7 @@ int wait_for_tokens(const job& j) {
     return 0;
 }
 
-/// Does nothing that the library sees.
+/// Does nothing that the library notices.
 void compute_for(std::chrono::steady_clock::duration time) {
     const auto end = std::chrono::steady_clock::now() + time;
     while (std::chrono::steady_clock::now() < end) {

@@ -77,7 +77,7 @@ INSTANTIATE_TEST_SUITE_P(OverVerbs, Killed,
 #endif
 
 #ifdef HALOCLINE_WITH_OFI
-/// Nobody is killed: each rank waits for the word of a receiver that never begins its step.
+/// Nobody is killed: each rank waits for the token of a receiver that never begins its step.
 TEST(Deadline, EndsTheWaitForAnArrayThatIsNeverFree) {
     running_job job_under_test(3, "short-ofi-pending-window", 3);
 
@@ -90,7 +90,7 @@ TEST(Deadline, EndsTheWaitForAnArrayThatIsNeverFree) {
 }
 #endif
 
-/// A rank of three is killed in that mode.
+/// One of three ranks is killed in that mode.
 struct end_of_three {
     running_job job_under_test;
     std::string dead, survivor;

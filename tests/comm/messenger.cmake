@@ -24,13 +24,13 @@ if(LIBFABRIC_FOUND)
   halocline_add_test(comm.messenger_test.ofi TARGET comm_messenger_test RANKS 2 4 LABELS ofi ARGS ${over_networks})
   halocline_add_test(comm.messenger_fuzz_test.ofi TARGET comm_messenger_fuzz_test RANKS 3 LABELS ofi)
 endif()
-# The calls of published programs, and what such programs do with them.
+# The calls that published programs make, and what such programs do with them.
 halocline_add_test(comm.two_sided_test SOURCES two_sided_test.cpp LINK halocline::comm LABELS threads)
 halocline_add_test(comm.two_sided_test.shm TARGET comm_two_sided_test RANKS 2 3 4)
 if(LIBFABRIC_FOUND)
   halocline_add_test(comm.two_sided_test.ofi TARGET comm_two_sided_test RANKS 2 3 LABELS ofi)
 endif()
-# Large messages, straight into the receiver's memory; the argument names the transport.
+# Large messages, written straight into the receiver's memory; the argument names the transport.
 halocline_add_test_program(comm_messenger_direct_test SOURCES messenger_direct_test.cpp LINK halocline::comm)
 if(LIBFABRIC_FOUND)
   foreach(transport tcp shm tagged)

@@ -115,7 +115,7 @@ TEST(MessengerFailure, APeerThatClosesEndsTheWait) {
     EXPECT_NE(text.find(") closed its end while"), std::string::npos) << text;
 }
 
-/// As above, by the waits for one of several requests, and for a message of any length.
+/// As above, for the waits for one of several requests and for a message of any length.
 TEST(MessengerFailure, APeerThatClosesEndsTheWaitForAnyRequestAndForAProbe) {
     if (ranks_are_processes()) GTEST_SKIP() << "ranks as threads only";
     for (const bool probes : {false, true}) {

@@ -55,7 +55,7 @@ class reference_matcher {
         }
         posted_[r.at].push_back(r);
     }
-    void withdraw(const receive& r) { // one that has met its message keeps it
+    void withdraw(const receive& r) { // one that has matched keeps its message
         posted_[r.at].remove_if([&](const receive& p) { return p.id == r.id; });
     }
     [[nodiscard]] const std::list<receive>& posted(int rank) const { return posted_[rank]; }
@@ -77,8 +77,8 @@ struct step {
     receive r;
 };
 
-/// A schedule that ends with every message received. Some receives are withdrawn; sends, too, if their receivers get
-/// them all the same.
+/// A schedule that ends with every message received. Some receives are withdrawn; so are some sends, where receivers
+/// get withdrawn messages all the same.
 std::vector<step> schedule(unsigned seed, int length, bool withdraws_sends, reference_matcher& reference,
                            std::vector<message>& messages) {
     std::mt19937 random(seed);
@@ -99,7 +99,7 @@ std::vector<step> schedule(unsigned seed, int length, bool withdraws_sends, refe
         reference.post(r);
         steps.push_back({step::post, {}, r});
     };
-    const auto one_of = [&](const auto& all) { // rather a late one: it may be under way
+    const auto one_of = [&](const auto& all) { // a recent one, which may still be under way
         const int n = static_cast<int>(all.size());
         return all[n - 1 - below(std::min(n, 12))];
     };
@@ -112,10 +112,10 @@ std::vector<step> schedule(unsigned seed, int length, bool withdraws_sends, refe
             steps.push_back({step::withdraw_receive, {}, r});
         }
         if (withdraws_sends && !messages.empty() && below(5) == 0) {
-            const message m = one_of(messages); // one to its own rank is gone if it is withdrawn
+            const message m = one_of(messages); // withdrawing one to the own rank removes it
             if (m.from != m.to) steps.push_back({step::withdraw_send, m, {}});
         }
-        // Up to 40 messages wait at a rank: fewer than what one sender may have under way.
+        // Up to 40 messages wait at a rank: fewer than one sender may have under way.
         if (below(2) == 0 && reference.waiting[other].size() < 40)
             send(at, other, tag, context);
         else
@@ -134,21 +134,21 @@ std::vector<step> schedule(unsigned seed, int length, bool withdraws_sends, refe
     return steps;
 }
 
-/// Acts out a schedule; what this rank's receives got must be what the reference says.
+/// Performs a schedule; this rank's receives must get what the reference says.
 void expect_as_the_reference(const job& j, unsigned seed, bool within_a_node) {
     messenger m(j, {.unexpected = 200,
                     .synergistic_bytes = 4000,
                     .streamed_bytes = 20'000,
                     .direct_bytes = seed % 2 == 0 ? 16'384u : 1'000'000u,
                     .read_processes = seed % 3 != 0});
-    bool reads_all = within_a_node; // what lies outside slabs, too
+    bool reads_all = within_a_node; // memory outside slabs, too
     for (const std::string& text : j.gather(m.describe()))
         reads_all = reads_all && text.find("other memory through copies") == std::string::npos;
     reference_matcher reference;
     std::vector<message> messages;
     const std::vector<step> steps = schedule(seed, 400, reads_all, reference, messages);
     struct under_way {
-        int message = -1, receive = -1; // which of the two it is
+        int message = -1, receive = -1; // one of the two is set
         std::optional<message_request> request{std::in_place};
         std::vector<int> buffer;
     };
@@ -197,7 +197,7 @@ void expect_as_the_reference(const job& j, unsigned seed, bool within_a_node) {
     j.barrier();
 }
 
-/// Of processes, over the transport that the environment names.
+/// A job of processes, over the transport that the environment names.
 const job& world() {
     static const job j = [] {
         job_options options;
@@ -223,20 +223,20 @@ TEST(MessengerFuzz, MatchesAsTheReferenceDoes) {
     for (unsigned seed = 1; seed <= seeds; ++seed) expect_as_the_reference(world(), seed, name == "shm");
 }
 
-/// Sends, receives and withdrawals of all ranks at once, and in the end a large message for each pair. What is received
-/// is whole; nothing is written into what was withdrawn.
+/// Sends, receives and withdrawals by all ranks at once, and at the end a large message for each pair. What is received
+/// is whole; nothing is written into withdrawn receives.
 void expect_nobody_is_held_up(const job& j, unsigned seed, const messenger_options& options, bool withdraws_sends) {
     constexpr std::size_t steps = 400, most = 120'000 / sizeof(int), some_bytes[] = {8, 40, 500, 1500, 5000, 17'000};
     constexpr std::uint32_t last_words = 1, last_messages = 2;
     struct under_way {
         std::optional<message_request> request{std::in_place};
         bool is_send = false, is_withdrawn = false;
-        std::vector<int> buffer; // stays: within a node a peer may still read it
+        std::vector<int> buffer; // kept, because within a node a peer may still read it
     };
     const auto ranks_here = static_cast<std::size_t>(j.ranks());
     std::mt19937 random(seed * 31 + static_cast<unsigned>(j.rank()));
     const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
-    const auto check = [&](std::span<const int> got, std::size_t bytes) { // one word, again and again
+    const auto check = [&](std::span<const int> got, std::size_t bytes) { // a message repeats one word
         for (const int word : got.first(bytes / sizeof(int))) ASSERT_EQ(word, got[0]) << "seed " << seed;
     };
     constexpr int gone = -7;
@@ -273,7 +273,7 @@ void expect_nobody_is_held_up(const job& j, unsigned seed, const messenger_optio
     }
     ASSERT_EQ(m.state(), status::ok) << m.pending();
 
-    // Receives what is left until every rank has said that no more comes.
+    // Receives the rest, until every rank has announced that no more will come.
     std::vector<int> rest(most);
     const auto receive_the_rest = [&] {
         message_info info;

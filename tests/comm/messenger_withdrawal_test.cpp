@@ -23,7 +23,7 @@ constexpr std::uint64_t more_than_records = 100; // a sender has 64 for each pee
 
 std::pmr::memory_resource* heap() { return std::pmr::new_delete_resource(); }
 
-/// One more large message, from rank 0 to rank 1: both go on.
+/// One more large message, from rank 0 to rank 1: both still work.
 void expect_one_more(messenger& m, std::pmr::memory_resource* where) {
     bytes data(300'000, where);
     if (m.job().rank() == 0) {
@@ -47,7 +47,7 @@ TEST(Messenger, ARequestMayBeDestroyedEarly) {
             m.irecv(any, data, any_source, 2);
             m.isend(self, data, j.rank(), 3);
         }
-        j.barrier(); // what the peer sends now meets none of them
+        j.barrier(); // what the peer sends now matches none of them
         int x = 5, y = 0;
         message_request r;
         m.isend(r, std::as_bytes(std::span(&x, 1)), peer, 1);
@@ -59,7 +59,7 @@ TEST(Messenger, ARequestMayBeDestroyedEarly) {
     });
 }
 
-/// A send that is destroyed when its receive has called for it, or will: that ends, and the job goes on.
+/// A send is destroyed whose receive has called for it, or will: the receive ends, and the job continues.
 TEST(MessengerOverNetwork, AReceiveWhoseSendIsWithdrawnIsAborted) {
     on_ranks({}, [](const job& j) {
         const int peer = j.rank() ^ 1;
@@ -76,7 +76,7 @@ TEST(MessengerOverNetwork, AReceiveWhoseSendIsWithdrawnIsAborted) {
                     if (round == 0) ok_or_fail(m, m.send({}, peer, 4));
                     for (int i = 1; i < round && !send.done(); ++i) (void)m.test(send);
                 } else if (peer < j.ranks()) {
-                    if (round == 0) ok_or_fail(m, m.recv({}, peer, 4)); // the announcement came before that
+                    if (round == 0) ok_or_fail(m, m.recv({}, peer, 4)); // so the announcement has come
                     const status s = m.recv(data, peer, 5);
                     if (s == status::ok) {
                         EXPECT_EQ(wrong(data, peer, 0), 0u);
@@ -89,7 +89,7 @@ TEST(MessengerOverNetwork, AReceiveWhoseSendIsWithdrawnIsAborted) {
                             << m.pending();
                     }
                 }
-                j.barrier(); // the sender's messenger is there until then
+                j.barrier(); // the sender's messenger exists until then
             }
         }
         if (peer < j.rank()) {
@@ -115,7 +115,7 @@ TEST(MessengerBetweenProcesses, AReceiveThatNeedsCopiesOfAWithdrawnSendIsAborted
     });
 }
 
-/// Their buffers stay, so their receiver gets them. Each has a record, of which there are fewer than such sends.
+/// Their buffers persist, so the receiver gets the messages. There are fewer records than sends, which need one each.
 TEST(MessengerBetweenRanks, RecordsInTheSlabOfWithdrawnSendsAreUsedAgain) {
     on_ranks({2}, [](const job& j) {
         for (std::pmr::memory_resource* where : {static_cast<std::pmr::memory_resource*>(&j.memory()), heap()}) {
@@ -128,7 +128,7 @@ TEST(MessengerBetweenRanks, RecordsInTheSlabOfWithdrawnSendsAreUsedAgain) {
                     m.isend(send[0], data, 1, 5);
                     ASSERT_EQ(m.wait_all_for(send, std::chrono::nanoseconds(1)), status::timed_out) << round;
                 }
-                j.barrier(); // it is withdrawn
+                j.barrier(); // the send is withdrawn
                 if (j.rank() == 1) {
                     ok_or_fail(m, m.recv(data, 0, 5));
                     ASSERT_EQ(wrong(data, 0, round), 0u) << round;
@@ -140,7 +140,7 @@ TEST(MessengerBetweenRanks, RecordsInTheSlabOfWithdrawnSendsAreUsedAgain) {
     });
 }
 
-/// The send is withdrawn before its receive is posted, and that, too, before it can hear of it.
+/// The send is withdrawn before its receive is posted, and then the receive, before it can learn of that.
 void expect_both_ends_may_give_up(const job& j, const messenger_options& options) {
     for (std::pmr::memory_resource* where : {static_cast<std::pmr::memory_resource*>(&j.memory()), heap()}) {
         messenger m(j, options);
@@ -149,7 +149,7 @@ void expect_both_ends_may_give_up(const job& j, const messenger_options& options
             if (j.rank() == 0) {
                 message_request send;
                 m.isend(send, data, 1, 5);
-                ok_or_fail(m, m.send({}, 1, 7)); // so the other is on its way, too
+                ok_or_fail(m, m.send({}, 1, 7)); // so the first one is on its way, too
             } else if (j.rank() == 1) {
                 ok_or_fail(m, m.recv({}, 0, 7));
                 message_request receive;
@@ -170,7 +170,7 @@ TEST(MessengerBetweenRanks, BothEndsMayGiveUp) {
     });
 }
 
-/// Here the receive waits for copies in the sender's slab: it has asked for them before the send is withdrawn.
+/// The receive waits for copies in the sender's slab, which it requested before the send is withdrawn.
 TEST(MessengerBetweenProcesses, BothEndsMayGiveUpAMessageThatNeedsCopies) {
     on_ranks({}, [](const job& j) {
         messenger m(j, {.read_processes = false});
@@ -198,7 +198,7 @@ TEST(MessengerBetweenProcesses, BothEndsMayGiveUpAMessageThatNeedsCopies) {
     });
 }
 
-/// Receives that have met their messages are destroyed, whatever their sender has done for them by then.
+/// Receives that have matched are destroyed, whatever their sender has done for them by then.
 void expect_sends_end_whose_receives_are_withdrawn(const job& j, const messenger_options& options,
                                                    std::pmr::memory_resource* where) {
     constexpr std::size_t at_once = 56;
@@ -206,7 +206,7 @@ void expect_sends_end_whose_receives_are_withdrawn(const job& j, const messenger
     std::vector<bytes> data(at_once);
     for (bytes& b : data) b = bytes(100'000, where);
     for (std::uint64_t round = 0; round < 6; ++round) {
-        // Else receives are posted first, and then the peer moves on while they are withdrawn.
+        // Otherwise the receives are posted first, and the peer makes progress while they are withdrawn.
         const bool sender_sleeps = round % 2 == 0;
         if (j.rank() == 0) {
             std::vector<message_request> sends(at_once);
@@ -220,7 +220,7 @@ void expect_sends_end_whose_receives_are_withdrawn(const job& j, const messenger
         } else if (j.rank() == 1) {
             const auto take_what_comes = [&] {
                 message_info info;
-                const std::uint64_t all = (round + 1) * at_once + round; // with an empty one after each round
+                const std::uint64_t all = (round + 1) * at_once + round; // each round ends with an empty one
                 while (m.counts().arrived < all && m.state() == status::ok) (void)m.probe(0, 9, info);
             };
             if (sender_sleeps) {
@@ -230,7 +230,7 @@ void expect_sends_end_whose_receives_are_withdrawn(const job& j, const messenger
             std::vector<std::optional<message_request>> receives(at_once);
             for (std::size_t i = 0; i < at_once; ++i) m.irecv(receives[i].emplace(), data[i], 0, 5);
             take_what_comes();
-            for (std::size_t i = at_once; i-- > 0;) receives[i].reset(); // first those that have not called yet
+            for (std::size_t i = at_once; i-- > 0;) receives[i].reset(); // those that have not called yet come first
             ok_or_fail(m, m.recv({}, 0, 7));
         }
         EXPECT_EQ(m.state(), status::ok) << m.pending();
@@ -240,14 +240,14 @@ void expect_sends_end_whose_receives_are_withdrawn(const job& j, const messenger
 
 TEST(MessengerBetweenRanks, SendsEndWhoseReceivesAreWithdrawn) {
     on_ranks({2}, [](const job& j) {
-        // In frames that have no room for so many invitations, while the sender does not answer.
+        // The frames have no room for so many invitations while the sender does not answer.
         expect_sends_end_whose_receives_are_withdrawn(j, {.frame_bytes = 2048}, &j.memory());
         expect_sends_end_whose_receives_are_withdrawn(j, {.direct_bytes = 1 << 30}, &j.memory());
         expect_sends_end_whose_receives_are_withdrawn(j, {.read_processes = false}, heap());
     });
 }
 
-/// Two messages of as many pieces as the staging area has; the first is withdrawn once it lies there.
+/// Two messages, each of which fills the staging area; the first is withdrawn once it lies there.
 TEST(MessengerBetweenProcesses, AWithdrawnSendThatIsStagedIsNotOverwrittenByTheNext) {
     on_ranks({}, [](const job& j) {
         messenger m(j, {.read_processes = false});
@@ -265,7 +265,7 @@ TEST(MessengerBetweenProcesses, AWithdrawnSendThatIsStagedIsNotOverwrittenByTheN
         if (j.rank() == 1) {
             m.irecv(*a, first, 0, 5);
             m.irecv(*b, second, 0, 5);
-            EXPECT_FALSE(m.test(*b)); // both are asked for
+            EXPECT_FALSE(m.test(*b)); // requests both
         }
         j.barrier();
         if (j.rank() == 0) {
@@ -284,7 +284,7 @@ TEST(MessengerBetweenProcesses, AWithdrawnSendThatIsStagedIsNotOverwrittenByTheN
     });
 }
 
-/// Which its sender alone should copy, and hasn't begun to: nothing may come any more, and the send ends.
+/// Its sender alone should copy, but has not begun to: nothing may be written any more, and the send ends.
 TEST(MessengerWithdrawal, NothingIsPushedIntoAReceiveThatIsGone) {
     if (ranks_are_processes()) GTEST_SKIP() << "ranks as threads only";
     job_options options;
@@ -314,7 +314,7 @@ TEST(MessengerWithdrawal, NothingIsPushedIntoAReceiveThatIsGone) {
         options);
 }
 
-/// While both ends copy pieces: those that the sender has taken are there before the receive is gone.
+/// Both ends copy pieces: those that the sender has begun are written before the receive is gone.
 TEST(MessengerWithdrawal, NothingIsWrittenIntoAReceiveThatIsGone) {
     if (ranks_are_processes()) GTEST_SKIP() << "ranks as threads only";
     for (const path wish : {path::streamed, path::direct}) {
@@ -338,7 +338,7 @@ TEST(MessengerWithdrawal, NothingIsWrittenIntoAReceiveThatIsGone) {
                         receive.reset();
                         std::fill(data.begin(), data.end(), std::byte{0xee});
                     }
-                    j.barrier(); // the send is over
+                    j.barrier(); // the send has ended
                     if (j.rank() == 1) {
                         ASSERT_EQ(std::count(data.begin(), data.end(), std::byte{0xee}),
                                   static_cast<std::ptrdiff_t>(n));
@@ -350,10 +350,10 @@ TEST(MessengerWithdrawal, NothingIsWrittenIntoAReceiveThatIsGone) {
     }
 }
 
-/// Options under which everything is copied by both ends: a message that doesn't fit is copied by none.
+/// With these options both ends copy every message; one that doesn't fit is copied by neither.
 TEST(MessengerWithdrawal, AMessageThatIsTooLongIsNotWrittenByItsSenderEither) {
     if (ranks_are_processes()) GTEST_SKIP() << "ranks as threads only";
-    for (int round = 0; round < 300; ++round) { // its sender would have to look in time
+    for (int round = 0; round < 300; ++round) { // many, because the sender must look at the right moment to fail
         run_threads(2, [&](const job& j) {
             messenger m(j, {.synergistic_bytes = 0});
             bytes data(200'000, &j.memory());

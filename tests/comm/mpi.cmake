@@ -11,7 +11,7 @@ halocline_add_mpi_program(comm_mpi_world_test SOURCES mpi_world_test.cpp LINK ha
 halocline_add_mpi_test(comm.mpi_world_test TARGET comm_mpi_world_test RANKS 2 4 ARGS --gtest_filter=-MpiWorldGivenUp.*:MpiWorldLeft.*)
 halocline_add_mpi_program(comm_mpi_job_test SOURCES mpi_job_test.cpp LINK halocline::comm)
 halocline_add_mpi_test(comm.mpi_job_test TARGET comm_mpi_job_test RANKS 2 4 ARGS --gtest_filter=-MpiJobGivenUp.*:MpiJobEnds.*)
-# In pieces that MPI copies in its calls, not in one by the kernel.
+# In pieces that MPI copies during its calls, not in one copy by the kernel.
 halocline_add_mpi_test(comm.mpi_job_ends TARGET comm_mpi_job_test RANKS 2 ARGS --gtest_filter=MpiJobEnds.*)
 get_property(tests DIRECTORY PROPERTY TESTS)
 list(FILTER tests INCLUDE REGEX "mpi_job_ends")
@@ -19,7 +19,7 @@ if(tests)
   set_property(TEST ${tests} APPEND PROPERTY ENVIRONMENT
     OMPI_MCA_btl_vader_single_copy_mechanism=none UCX_TLS=posix,self)
 endif()
-# Ranks that end without MPI_Finalize, which is a failure to the launchers: what the ranks say counts.
+# Ranks that end without MPI_Finalize, which launchers call a failure: what the ranks print counts.
 halocline_add_mpi_test(comm.mpi_world_given_up TARGET comm_mpi_world_test RANKS 2 ARGS --gtest_color=no --gtest_filter=MpiWorldGivenUp.*
                        TIMEOUT 100)
 halocline_add_mpi_test(comm.mpi_world_left TARGET comm_mpi_world_test RANKS 2 ARGS --gtest_color=no --gtest_filter=MpiWorldLeft.*)

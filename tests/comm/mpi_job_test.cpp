@@ -118,7 +118,7 @@ TEST(MpiJobGoesOn, AfterFailuresThatOneRankCatches) {
     j.barrier();
 }
 
-/// No message was under way over MPI, which only started that job.
+/// No message was under way over MPI, which only started the failed job.
 TEST(MpiJobGoesOn, WithAnotherJobAfterOneOverSharedMemoryHasFailed) {
     const auto fail = [] {
         const job j =
@@ -133,8 +133,8 @@ TEST(MpiJobGoesOn, WithAnotherJobAfterOneOverSharedMemoryHasFailed) {
     j.barrier();
 }
 
-/// Rank 1 is busy with something else while rank 0 waits for its farewell, and then leaves: MPI may hold a receive that
-/// is half filled.
+/// Rank 1 is busy with something else while rank 0 waits for its farewell and then leaves: MPI may hold a half-filled
+/// receive.
 TEST(MpiJobEnds, AlthoughALargeMessageIsUnderWay) {
     constexpr std::size_t n = 16 << 20;
     const job j = job::from_environment({.transports = {"mpi"}, .deadline = std::chrono::seconds(30)});
@@ -148,7 +148,7 @@ TEST(MpiJobEnds, AlthoughALargeMessageIsUnderWay) {
     std::this_thread::sleep_for(std::chrono::seconds(4)); // farewells are awaited for 2
 }
 
-// A run of its own: rank 1 gives up, and its process ends although rank 0 goes on with something else.
+// A run of its own: rank 1 gives up, and its process ends although rank 0 continues with something else.
 TEST(MpiJobGivenUp, ProcessEnds) {
     const auto run = [] {
         const job j = job::from_environment({.transports = {"mpi"}});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Large windows over networks that write memory: straight between arrays in slabs. Between ranks that are processes,
-// over the transport that the argument names (named_transport.hpp).
+// Large windows over networks that write memory: straight between arrays in slabs. Ranks are processes; the argument
+// names the transport (named_transport.hpp).
 #include "named_transport.hpp"
 #include "window_bodies.hpp"
 #include "window_connection_bodies.hpp"
@@ -14,17 +14,17 @@ using namespace halocline_test;
 
 std::string transport;
 
-constexpr std::size_t least = 64 * 1024 / sizeof(std::uint64_t); ///< words that go straight
-/// Around that, and around the edges of writes into TCP sockets.
+constexpr std::size_t least = 64 * 1024 / sizeof(std::uint64_t); ///< words of the smallest window that goes straight
+/// Around that, and around the sizes at which writes into TCP sockets are split.
 constexpr std::size_t sizes[] = {least - 1, least, least + 1, 32'767, 32'768, 32'769, 65'537, 131'073};
 
-/// Nobody leaves while others still look at this rank.
+/// Nobody leaves while others still poll this rank.
 class StraightWindow : public testing::Test {
   protected:
     ~StraightWindow() override { job_.barrier(); }
     job job_ = job::from_environment(options_over(transport));
     const bool writes_memory_ = transport != "ofi-tagged";
-    const bool slow_ = job_.ranks() > 2 || transport == "verbs"; // that runs in an emulated machine
+    const bool slow_ = job_.ranks() > 2 || transport == "verbs"; // verbs runs in an emulated machine
     [[nodiscard]] std::uint64_t steps(std::uint64_t alone) const {
         return slow_ ? std::max<std::uint64_t>(4, alone / 10) : alone;
     }
@@ -47,7 +47,7 @@ TEST_F(StraightWindow, EveryMessageArrivesAndOnlyWhatLiesElsewhereIsCopied) {
                 std::size_t wrong = 0;
                 for (std::uint64_t k = 1; k <= steps(12); ++k) step_in_order(links, k, wrong);
                 EXPECT_EQ(wrong, 0u) << links.front().describe();
-                job_.barrier(); // a farewell of an early rank would come in place of a message
+                job_.barrier(); // else an early rank's farewell would arrive instead of a message
                 if (!writes_memory_) continue;
                 const std::string from = links.front().describe_sender(), to = links.front().describe();
                 EXPECT_EQ(copied(from) > 0, s == kind::elsewhere || (count < least && s == kind::in_slab)) << from;
@@ -63,7 +63,7 @@ TEST_F(StraightWindow, EveryMessageArrivesAndOnlyWhatLiesElsewhereIsCopied) {
     }
 }
 
-/// A thousand steps with a late sender, then with a late receiver, which still reads the last message.
+/// A thousand steps with a late sender, then with a late receiver, which is still reading the previous message.
 TEST_F(StraightWindow, OneWayStream) { expect_one_way_stream(job_, steps(1000), least + 1); }
 TEST_F(StraightWindow, PostedMessagesMoveInAnyWait) { expect_posted_messages_move_in_any_wait(job_, 50'000); }
 TEST_F(StraightWindow, FarewellEndsTheWait) { expect_farewell_ends_the_wait(job_, least); }
@@ -72,7 +72,7 @@ TEST_F(StraightWindow, NoAllocationBetweenInitAndWait) {
     expect_no_allocation(job_, {least, 50'000});
 }
 
-/// The sender's part of one step; it writes what follows the part, too, which must not arrive.
+/// The sender's side of one step. It also fills what follows the part, which must not arrive.
 void send_part(send_window<std::uint64_t>& w, words& out, std::uint64_t step, std::size_t n) {
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = word(0, 0, step, i);
     ASSERT_EQ(w.init(), status::ok);
@@ -110,7 +110,7 @@ TEST_F(StraightWindow, APartLeavesTheRestOfTheArrayAlone) {
     job_.barrier();
 }
 
-/// post() comes before the receiver says that its array is free; the message goes while its sender waits for others.
+/// post() precedes the receiver's token; the message leaves while its sender waits for other things.
 TEST_F(StraightWindow, APostWaitsForTheReceiversWord) {
     for (std::uint64_t k = 1; k <= 5; ++k) {
         words buffer(least, 0, &job_.memory());
@@ -122,7 +122,7 @@ TEST_F(StraightWindow, APostWaitsForTheReceiversWord) {
             ASSERT_EQ(w.start(), status::ok);
             for (int look = 0; look < 100 && writes_memory_; ++look) ASSERT_FALSE(w.test());
             job_.barrier();
-            job_.barrier(); // in which it moves
+            job_.barrier(); // during which the message is sent
             ASSERT_EQ(w.wait(), status::ok) << w.pending();
             job_.barrier();
         } else if (job_.rank() == 1) {
@@ -142,14 +142,14 @@ TEST_F(StraightWindow, APostWaitsForTheReceiversWord) {
     }
 }
 
-/// A buffered sender is no later than with slots: it fills its buffer while the receiver reads the last message.
+/// A buffered sender is as early as with slots: it fills its buffer while the receiver reads the previous message.
 TEST_F(StraightWindow, ABufferIsFilledBeforeTheArrayIsFree) {
     if (job_.rank() == 0) {
         connection c(job_, 1);
         buffered_send_window<std::uint64_t> w(c, least);
         c.connect();
         for (std::uint64_t k = 1; k <= 20; ++k) {
-            ASSERT_EQ(w.init(), status::ok); // of the first step: the receiver has begun none
+            ASSERT_EQ(w.init(), status::ok); // in step 1 before the receiver has begun any
             std::fill(w.target().begin(), w.target().end(), k);
             if (k == 1) job_.barrier();
             ASSERT_EQ(w.post(), status::ok);
@@ -172,7 +172,7 @@ TEST_F(StraightWindow, ABufferIsFilledBeforeTheArrayIsFree) {
     job_.barrier();
 }
 
-/// A receiver that leaves in the middle of a step leaves its array to the sender, until that has left, too.
+/// The array of a receiver that leaves in the middle of a step stays reserved until the sender has left, too.
 TEST_F(StraightWindow, AnArrayThatThePeerMayWriteIsNotGivenAway) {
     if (!writes_memory_) GTEST_SKIP() << "nothing is written there";
     constexpr int rounds = 20;
@@ -185,7 +185,7 @@ TEST_F(StraightWindow, AnArrayThatThePeerMayWriteIsNotGivenAway) {
             recv_window<std::uint64_t> w(c, buffer);
             c.connect();
             ASSERT_EQ(w.start(), status::ok);
-            ASSERT_EQ(w.wait(), status::ok) << w.pending(); // from now on words go at once
+            ASSERT_EQ(w.wait(), status::ok) << w.pending(); // from now on tokens go at once
             ASSERT_EQ(w.start(), status::ok);               // the peer may write
             for (int look = 0; look < 20; ++look) {
                 EXPECT_FALSE(w.test());
@@ -198,7 +198,7 @@ TEST_F(StraightWindow, AnArrayThatThePeerMayWriteIsNotGivenAway) {
         job_.barrier();
         EXPECT_EQ(other, words(size, 7));
         for (int round = 0; round < rounds; ++round) {
-            job_.barrier(); // whose wait takes what comes
+            job_.barrier(); // which makes progress
             connection own(job_, 0);
             const send_window<std::uint64_t> looks_for_farewells(own, other);
         }
@@ -228,7 +228,7 @@ TEST_F(StraightWindow, AnArrayThatThePeerMayWriteIsNotGivenAway) {
     job_.barrier();
 }
 
-/// So is the array of a sender that leaves while its bytes may be on their way: what its receiver gets is the message.
+/// Likewise for a sender that leaves while its bytes may be on their way: what its receiver gets is the message.
 TEST_F(StraightWindow, AnArrayThatIsStillReadIsNotGivenAway) {
     constexpr std::size_t size = 1 << 19; // more than a socket takes at once
     words in(size, 0, &job_.memory());
@@ -262,7 +262,7 @@ TEST_F(StraightWindow, AnArrayThatIsStillReadIsNotGivenAway) {
     }
 }
 
-/// A sender that leaves with a message that could not go: its receiver learns that none comes.
+/// A sender leaves before its message could go: the receiver learns that none will come.
 TEST_F(StraightWindow, AMessageThatNeverWentEndsTheReceiversWait) {
     words buffer(least, 1, &job_.memory());
     if (job_.rank() == 0) {
@@ -287,7 +287,7 @@ TEST_F(StraightWindow, AMessageThatNeverWentEndsTheReceiversWait) {
     job_.barrier();
 }
 
-/// One end is large enough, the other is not: both say so.
+/// One end is large enough to go straight, the other is not: both report it.
 TEST_F(StraightWindow, UnlikeSizesOnBothSidesOfTheLeastAreRefused) {
     if (job_.rank() < 2) {
         words data(least, 0, &job_.memory());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that connect while strangers do, too. Rank 0 is a thread that joins; the test plays rank 1.
+// Ranks that connect while strangers do so, too. Rank 0 is a thread that joins; the test plays rank 1.
 #include "control/tcp_link.hpp"
 #include "control/wire.hpp"
 #include "job/bootstrap.hpp"
@@ -31,7 +31,7 @@ namespace {
 using namespace halocline;
 using namespace halocline::comm;
 
-/// The gather of a launcher, for two ranks that are threads.
+/// A launcher's gather, for two ranks that are threads.
 class meeting {
   public:
     std::vector<std::string> gather(int rank, std::string_view mine) {
@@ -56,7 +56,7 @@ class meeting {
     int came_ = 0, round_ = 0;
 };
 
-/// The first words of a rank that connects, with nothing that only a rank knows.
+/// The first words of a rank that connects, without anything that only a rank knows.
 void say_hello(int socket, std::int32_t from, std::int32_t to) {
     pollfd p{socket, POLLOUT, 0};
     poll(&p, 1, 1000);
@@ -70,7 +70,7 @@ struct seen {
     int culprit = -1;
 };
 
-/// A job of rank 0, which has a thread, and of rank 1, which is whoever calls this.
+/// A job of rank 0, which has a thread of its own, and rank 1, which is the caller.
 class job_of_two {
   public:
     explicit job_of_two(std::chrono::milliseconds deadline) {
@@ -101,7 +101,7 @@ class job_of_two {
     std::future<seen> survivor;
 };
 
-/// Does the other end of a connection that another user makes close it, within 2 s? Run in a process of its own.
+/// Is a connection that another user makes closed by the other end within 2 s?  Pre: in a process of its own.
 bool is_closed_for_another_user(const std::string& socket_name) {
     if (setuid(65534) != 0) return false;
     const descriptor stranger(socket(AF_UNIX, SOCK_STREAM, 0));

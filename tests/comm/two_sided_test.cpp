@@ -2,8 +2,8 @@
 // What published two-sided programs do, on comm/two_sided.hpp: the calls one by one, and the communication of three
 // programs, written from their descriptions. Presta's com and laten (pairs half the ranks apart, one way and both ways,
 // the slowest rank's time), the particle shift of GTC-P (counts, then particles, to both neighbours in a ring until
-// nobody has any left to send), and an exchange of pieces that are taken in the order in which they come, as BoxLib's
-// FillBoundary does with MPI_Waitany. Payloads are checked, each word of them.
+// nobody has any left to send), and an exchange whose pieces are taken in order of arrival, as BoxLib's FillBoundary
+// does with MPI_Waitany. Every word of the payloads is checked.
 #include "messenger_bodies.hpp"
 
 #include <halocline/comm/two_sided.hpp>
@@ -58,7 +58,7 @@ TEST(TwoSided, CallsBehaveLikeTheirNamesakes) {
         if (c.rank() == 0) {
             EXPECT_EQ(got, c.size() - 1);
         }
-        // Everybody's halves both ways, late waits.
+        // Halves go both ways, with late waits.
         double out[2] = {c.rank() + 0.25, c.rank() + 0.5}, in[2] = {};
         api::irecv(&in[0], 1, api::datatype::float64, before, 1, c, &r[0]);
         api::isend(&out[0], 1, api::datatype::float64, next, 1, c, &r[1]);
@@ -93,7 +93,7 @@ TEST(TwoSided, RequestsEndInTheOrderInWhichTheyAreDone) {
             EXPECT_FALSE(done);
             api::sendrecv(nullptr, 0, datatype::byte, peer, n, nullptr, 0, datatype::byte, peer, n, c);
 
-            for (const int i : {3, 1}) { // one by one: each is answered before the next is sent
+            for (const int i : {3, 1}) { // one by one: each is received before the next is sent
                 out[i] = 100 * c.rank() + i;
                 api::send(&out[i], 1, datatype::int32, peer, i, c);
                 api::receive_status s;
@@ -128,7 +128,7 @@ TEST(TwoSided, RequestsEndInTheOrderInWhichTheyAreDone) {
             EXPECT_EQ(index, 2);
             EXPECT_EQ(in[2], 100 * peer + 2);
 
-            // All are null now.
+            // Now all requests are null.
             api::testany(n, r.data(), &index, &done, c);
             EXPECT_TRUE(done);
             EXPECT_EQ(index, api::undefined);
@@ -216,10 +216,10 @@ TEST(TwoSided, AllreduceIsTheSumLeastOrLargestOfAllRanks) {
             expect_reductions<float>(c, datatype::float32, count);
             expect_reductions<double>(d, datatype::float64, count);
         }
-        std::int64_t large = (std::int64_t{1} << 60) + c.rank(), all = 0; // no double has all its bits
+        std::int64_t large = (std::int64_t{1} << 60) + c.rank(), all = 0; // has more bits than a double
         api::allreduce(&large, &all, 1, datatype::int64, api::op::max, c);
         EXPECT_EQ(all, (std::int64_t{1} << 60) + c.size() - 1);
-        // In place, and the same bits everywhere, though the order of rounding is one of many.
+        // In place, with the same bits everywhere, although rounding depends on the order.
         double third = 1.0 / (3 + c.rank());
         float fourth = 1.0f / (4 + static_cast<float>(c.rank()));
         api::allreduce(&third, &third, 1, datatype::float64, api::op::sum, c);
@@ -252,7 +252,7 @@ TEST(TwoSided, BcastReachesAllRanksFromAnyOfThem) {
 
 // Presta: com and laten.
 
-/// Ranks that have no partner (there are an odd number) only take part in barriers and maxima.
+/// With an odd number of ranks, the one without a partner only takes part in barriers and maxima.
 struct presta_pair {
     explicit presta_pair(const api::communicator& c)
         : pairs(c.size() / 2), there(c.rank() < 2 * pairs), sends(c.rank() < pairs),
@@ -279,7 +279,7 @@ TEST(TwoSidedPrograms, PrestaComOneWayAndBothWays) {
                 std::size_t wrong_bytes = 0;
                 const auto once = [&](std::uint64_t number) {
                     if (!p.there) return;
-                    // The source changes each time: what is right is what was sent in this turn.
+                    // The payload changes each time, so only what was sent this time is right.
                     fill(out, c.rank(), number);
                     if (both_ways)
                         api::sendrecv(out.data(), n, datatype::byte, p.partner, tag, in.data(), n, datatype::byte,
@@ -295,12 +295,12 @@ TEST(TwoSidedPrograms, PrestaComOneWayAndBothWays) {
                 api::barrier(c);
                 const double begin = api::wtime();
                 for (std::uint64_t i = 1; i <= operations; ++i) once(i);
-                api::barrier(c); // counts
+                api::barrier(c); // is part of the measured time
                 const double mine = api::wtime() - begin, all = slowest(mine, c);
 
                 ASSERT_EQ(wrong_bytes, 0u) << n << " bytes, both ways: " << both_ways;
                 EXPECT_GE(all, mine);
-                EXPECT_EQ(all, slowest(all, c)); // every rank has the same
+                EXPECT_EQ(all, slowest(all, c)); // the same on every rank
                 const double bandwidth = operations * p.pairs * (both_ways ? 2 : 1) * static_cast<double>(n) / all;
                 EXPECT_TRUE(std::isfinite(bandwidth) && bandwidth > 0);
             }
@@ -331,7 +331,7 @@ TEST(TwoSidedPrograms, PrestaLaten) {
 // GTC-P: the toroidal shift.
 
 struct particle {
-    std::array<double, 12> z; ///< [0]: its number; [2]: its angle in [0, 1), a share of the ring; others tell both
+    std::array<double, 12> z; ///< [0]: number; [2]: angle in [0, 1), a share of the ring; others derive from both
 };
 
 double word_of(double number, double angle, std::size_t i) { return number * 12 + angle + static_cast<double>(i) / 64; }
@@ -348,11 +348,11 @@ bool is_whole(const particle& p) {
     return true;
 }
 
-/// Sends each particle to the neighbour that is nearer to its domain, until all are at home.  Returns the rounds.
+/// Sends each particle to the neighbour that is nearer to its domain until all are home.  Returns the number of rounds.
 int shift(std::vector<particle>& mine, api::communicator& c) {
     const int ranks = c.size(), right = (c.rank() + 1) % ranks, left = (c.rank() + ranks - 1) % ranks;
     const auto home = [&](const particle& p) { return std::min(ranks - 1, static_cast<int>(p.z[2] * ranks)); };
-    std::size_t looked_at = 0; // only what has just come may have to go on
+    std::size_t looked_at = 0; // only newcomers may have to move on
     for (int round = 1;; ++round) {
         std::vector<particle> to_right, to_left, stay;
         stay.assign(mine.begin(), mine.begin() + static_cast<std::ptrdiff_t>(looked_at));
@@ -391,7 +391,7 @@ TEST(TwoSidedPrograms, GtcpShiftBringsEveryParticleHome) {
         api::communicator c(j);
         const int ranks = c.size();
         constexpr int each = 3000;
-        std::mt19937 random(17); // the same everywhere: all ranks know where all particles are
+        std::mt19937 random(17); // the same everywhere, so all ranks know where all particles are
         std::vector<double> angles(static_cast<std::size_t>(ranks * each));
         const auto uniform = [&] { return static_cast<double>(random()) / 4294967296.0; };
         for (double& a : angles) a = uniform();
@@ -401,7 +401,7 @@ TEST(TwoSidedPrograms, GtcpShiftBringsEveryParticleHome) {
             if (is_here(i)) mine.push_back(particle_at(static_cast<double>(i), angles[i]));
         int most_rounds = 0;
         for (int step = 0; step < 12; ++step) {
-            // Far at first, then less far; in two steps nobody moves, or one rank's particles do.
+            // Far at first, then less far; in one step nothing moves, in another only one rank's particles.
             const double reach = step == 5 ? 0 : 1.0 / (1 + step % 4);
             for (std::size_t i = 0; i < angles.size(); ++i) {
                 const double moved = angles[i] + reach * (uniform() - 0.5);
@@ -426,7 +426,7 @@ TEST(TwoSidedPrograms, GtcpShiftBringsEveryParticleHome) {
     });
 }
 
-// BoxLib: pieces from all neighbours, each unpacked when it is there.
+// BoxLib: pieces from all neighbours, each unpacked on arrival.
 
 TEST(TwoSidedPrograms, PiecesAreTakenInTheOrderInWhichTheyCome) {
     on_ranks({2, 3, 4}, [](const job& j) {

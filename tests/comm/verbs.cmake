@@ -18,7 +18,7 @@ target_compile_definitions(comm_kill_test PRIVATE HALOCLINE_WITH_VERBS)
 halocline_add_test(comm.kill_test.verbs TARGET comm_kill_test ${on_a_device}
                    ARGS $<TARGET_FILE:halocline-run> --gtest_filter=OverVerbs/*)
 
-# A cable that is cut under a job, with a device on each end.
+# A cable with a device at each end, which is cut while a job runs.
 halocline_add_test(comm.verbs_link_test SOURCES verbs_link_test.cpp LINK halocline::comm ${on_a_device}
                    ARGS $<TARGET_FILE:halocline-run>)
 add_dependencies(comm_verbs_link_test halocline-run)

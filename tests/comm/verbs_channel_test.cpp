@@ -211,8 +211,8 @@ void wait_until_told() {
     told = 0;
 }
 
-/// A page that parent and child share is copied for whoever writes to it first. If that is the parent, a device goes on
-/// with the page that the child has; so registered pages must not be shared.
+/// A page that parent and child share is copied for whichever writes to it first. If that is the parent, a device keeps
+/// using the page that the child has; so registered pages must not be shared.
 TEST(VerbsBetweenTwo, WhatIsRegisteredStaysWithTheParentOfAForkWhoseChildLivesOn) {
     std::signal(SIGUSR1, [](int) { told = 1; });
     const job j = job::from_environment(over_verbs());
@@ -223,7 +223,7 @@ TEST(VerbsBetweenTwo, WhatIsRegisteredStaysWithTheParentOfAForkWhoseChildLivesOn
     };
     const std::unique_ptr<std::byte, freed> all(static_cast<std::byte*>(std::aligned_alloc(page, size)));
     const std::span<std::byte> memory(all.get(), size);
-    const auto message = memory.subspan(margin, size - 2 * margin); // in its first and last page with something else
+    const auto message = memory.subspan(margin, size - 2 * margin); // shares its first and last page with other bytes
     for (int round = 1; round <= 3; ++round) {
         std::ranges::fill(memory, static_cast<std::byte>(j.rank() == 0 ? round : 0x77));
         message_request request;
@@ -233,7 +233,7 @@ TEST(VerbsBetweenTwo, WhatIsRegisteredStaysWithTheParentOfAForkWhoseChildLivesOn
             wait_until_told(); // makes no progress meanwhile: nothing is written
             EXPECT_EQ(m.wait(request), status::ok) << m.pending();
         } else {
-            wait_until_told(); // a receive that is there before its message might be written by isend()
+            wait_until_told(); // an earlier receive might be written to by isend()
             m.irecv(request, message, 0, 1);
             const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
             bool early = false;
@@ -359,7 +359,7 @@ void give_up_the_right_to_lock() {
     ASSERT_EQ(syscall(SYS_capset, &header, data), 0);
 }
 
-/// The limit alone: root may raise it again.
+/// Lowers only the soft limit, so root may raise it again.
 void limit_locked_memory(rlim_t bytes) {
     const rlimit limit{bytes, RLIM_INFINITY};
     ASSERT_EQ(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
@@ -392,7 +392,7 @@ TEST(VerbsAtTheEnd, AMemlockLimitThatOneRankHasIsNamedWithIt) {
     expect_in(text, "64 KiB (ulimit -l)");
 }
 
-TEST(VerbsAtTheEnd, TheMemlockLimitIsNamedWithValueAndRemedy) { // last: the right doesn't come back
+TEST(VerbsAtTheEnd, TheMemlockLimitIsNamedWithValueAndRemedy) { // last, because the right can't be regained
     give_up_the_right_to_lock();
     limit_locked_memory(1 << 20);
     const job j = job::from_environment(over_verbs());

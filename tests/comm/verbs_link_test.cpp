@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A link that is cut, flaps or loses packets under a job over verbs: two ranks with a soft-RoCE device each, rxe0 and
-// rxe1, at veth0 and veth1, between which there is a cable (scripts/verbs-vm.sh). What the ranks say to each other
-// beside their messages takes another way, so it is the device that has to notice.
+// rxe1, on veth0 and veth1, which a cable joins (scripts/verbs-vm.sh). The ranks' control connection takes another
+// path, so it is the device that has to notice.
 #include "contract/messages.hpp"
 
 #include <halocline/comm/global_sum.hpp>
@@ -36,8 +36,8 @@ double seconds_since(clock_type::time_point begin) {
 
 volatile std::sig_atomic_t enough = 0;
 
-/// Small and larger messages of a plan, large ones of a messenger and sums, each word of them compared, until rank 0
-/// gets a SIGUSR1. Says how many steps these were and how long one took at most.  Returns 5 if a word was wrong.
+/// Exchanges small and larger messages of a plan, large ones of a messenger, and sums, and compares every word, until
+/// rank 0 gets a SIGUSR1. Prints the number of steps and the longest one's time.  Returns 5 if a word was wrong.
 int exchange(const job& j) {
     std::signal(SIGUSR1, [](int) { enough = 1; });
     constexpr std::size_t large = 200'000;
@@ -82,13 +82,13 @@ class cable {
     cable(const cable&) = delete;
     cable& operator=(const cable&) = delete;
 
-    /// Packets vanish: all, or some of those of each direction.
+    /// From now on that share of the packets vanishes, in each direction.
     void lose(const std::string& share) {
         for (const char* end : {"veth0", "veth1"})
             shell(std::string("tc qdisc replace dev ") + end + " root netem loss " + share);
         loses_ = true;
     }
-    /// Both ports have no carrier.
+    /// From now on neither port has a carrier.
     void cut() {
         for (const char* end : {"cable0", "cable1"}) shell(std::string("ip link set ") + end + " down");
         cut_ = true;
@@ -130,17 +130,16 @@ class VerbsLink : public testing::Test {
     cable link;
 };
 
-/// Two ranks that exchange, and whose link may be silent for that long.
+/// Two ranks that run exchange(), whose link may be silent for `link_timeout`.
 class exchanging_job {
   public:
     explicit exchanging_job(milliseconds link_timeout) {
         setenv("HALOCLINE_FAULTS_LINK_TIMEOUT_MS", std::to_string(link_timeout.count()).c_str(), 1);
         job_.emplace(2, "exchange", 2, 100);
         unsetenv("HALOCLINE_FAULTS_LINK_TIMEOUT_MS");
-        std::this_thread::sleep_for(milliseconds(1000)); // they exchange
+        std::this_thread::sleep_for(milliseconds(1000)); // so the exchange is running
     }
-    /// Ends it after the step that is under way, and expects that all words were right.  Returns the longest step's
-    /// seconds.
+    /// Ends it after the current step, and expects that all words were right.  Returns the longest step's seconds.
     double end() {
         send_signal(job_->ranks[0], SIGUSR1);
         EXPECT_EQ(job_->wait(), 0) << job_->said;
@@ -157,7 +156,7 @@ class exchanging_job {
     std::optional<running_job> job_;
 };
 
-// A link that is down for 2 s may be silent for 20: on a loaded machine an emulated one is as good as stopped at times.
+// The link is down for 2 s, but may be silent for 20: on a loaded machine an emulated one hardly runs at times.
 constexpr milliseconds flap(2000), patient(20'000);
 
 TEST_F(VerbsLink, AJobGoesOnAfterAllPacketsWereLostForAWhile) {
@@ -190,8 +189,8 @@ TEST_F(VerbsLink, LostPacketsChangeNoBit) {
     std::printf("%ld packets lost; the longest step took %.2f s\n", lost, longest);
 }
 
-/// Waits for the end of the job, which is to be within `link_timeout` and half a second from `begin`, and for its
-/// reason: no acknowledgement in 7 tries, each of `wait`.
+/// Expects the job to end within `link_timeout` and half a second from `begin`, because 7 tries of `wait` each were not
+/// acknowledged.
 void expect_report(running_job& job_under_test, clock_type::time_point begin, milliseconds link_timeout,
                    const std::string& wait) {
     EXPECT_EQ(job_under_test.wait(), 3) << job_under_test.said;

@@ -34,9 +34,9 @@ inline bool loop_completes = true;
 inline bool loop_registers = true;
 /// False: no completion queue can be made.
 inline bool loop_queues = true;
-/// How requests to send complete, all of them, and nothing is delivered; unless that is success.
+/// How all requests to send complete. Unless that is success, nothing is delivered.
 inline ibv_wc_status loop_sends = IBV_WC_SUCCESS;
-/// What ibv_fork_init returns, and ibv_is_fork_initialized.
+/// What ibv_fork_init and ibv_is_fork_initialized return.
 inline int loop_forks = 0, loop_fork_status = 0;
 
 namespace loop_device {
@@ -48,12 +48,12 @@ struct queue : ibv_cq {
 struct pair : ibv_qp {
     std::deque<std::uint64_t> receives; ///< ids
     pair* peer = nullptr;
-    ibv_qp_attr sends{}; ///< what it was made ready to send with
+    ibv_qp_attr sends{}; ///< its attributes when it was made ready to send
 };
 inline ibv_context context{};
 inline ibv_device device{};
 inline ibv_pd domain{};
-inline std::deque<pair> pairs; ///< queue pair n is pairs[n - 1]; they stay
+inline std::deque<pair> pairs; ///< queue pair n is pairs[n - 1]; they are never removed
 inline bool fork_safe = false; ///< since loop_library()
 inline int open_queues = 0, open_domains = 0;
 
@@ -196,7 +196,7 @@ inline void add_queues(halocline::comm::verbs_library& l) {
     l.wc_status_str = [](ibv_wc_status) -> const char* { return "a status"; };
 }
 
-/// Memory that is registered unless the test forbids it, or a child of fork() might take it away.
+/// Memory, which is registered unless the test forbids it or a child of fork() could take it away.
 inline void add_memory(halocline::comm::verbs_library& l) {
     l.alloc_pd = [](ibv_context*) {
         ++open_domains;
@@ -236,7 +236,7 @@ inline halocline::comm::verbs_library loop_library() {
     return l;
 }
 
-/// Of each job here.
+/// The link_timeout of every job here.
 inline constexpr std::chrono::milliseconds loop_link_timeout{5'000};
 
 /// Two ranks in this process with a channel between them, both ends greeted.

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# All tests of configuration `verbs`, on a machine with RDMA devices that is thrown away afterwards (comm.verbs_vm), in
-# the build folder. Fails also where there is none, and where one is skipped that has no leave.
+# Runs all tests of configuration `verbs` in the build folder, on a machine with RDMA devices that is thrown away
+# afterwards (comm.verbs_vm). Also fails if there are no such tests, or if one is skipped that may not be.
 set -uo pipefail
 
-# Of programs that are run over every transport, what is about the others.
+# Tests that concern other transports, in programs that are run over every transport.
 with_leave='^(Window\.NoAllocationBetweenInitAndWait|WindowFromOrdinaryMemory\..*|WindowRefused\..*|OneSided\.MixedJobsHaveBoth|Ending\.AFarewellBehindAPeerThatIsMissingIsSeenAtOnce)$'
 
-# A folder of its own, because ctest runs outside and inside.
+# A separate folder, because ctest runs both outside and inside the machine.
 mkdir -p Testing && mount -t tmpfs none Testing || exit 1
 ctest -C verbs -L verbs -E verbs_vm --no-tests=error --output-on-failure | tee Testing/report
 failed=$?

@@ -217,8 +217,8 @@ TEST(VerbsWork, AWriteIsTriedForMoreThanHalfOfTheLinkTimeoutAndNotLonger) {
     const loop_pair pair(64, {});
     const ibv_qp_attr& sends = loop_device::pairs.back().sends;
     EXPECT_EQ(sends.timeout, verbs_retries(loop_link_timeout).exponent);
-    EXPECT_EQ(sends.retry_cnt, 6); // 7 is without end to soft-RoCE
-    EXPECT_EQ(sends.rnr_retry, 7); // without end
+    EXPECT_EQ(sends.retry_cnt, 6); // to soft-RoCE 7 means no limit
+    EXPECT_EQ(sends.rnr_retry, 7); // no limit
 }
 
 TEST(VerbsWork, WhatIsNotAcknowledgedIsReportedWithBothAddressesAndWhatItMeans) {
@@ -238,7 +238,7 @@ TEST(VerbsWork, WhatIsNotAcknowledgedIsReportedWithBothAddressesAndWhatItMeans) 
     }
 }
 
-/// What the error of `make` says.
+/// The text of the error that `make` throws.
 template <class Make>
 std::string error_of(Make make) {
     try {
@@ -249,7 +249,7 @@ std::string error_of(Make make) {
     return "no error";
 }
 
-/// Whether `text` says what could not be had and what the memlock limit is.
+/// Expects `text` to name what could not be obtained, and the memlock limit.
 void expect_memlock_advice(const std::string& text, std::string_view what) {
     EXPECT_NE(text.find(what), std::string::npos) << text;
     EXPECT_NE(text.find("(ulimit -l)"), std::string::npos) << text;
@@ -491,7 +491,7 @@ TEST(VerbsWork, ADirectMessageIsAFreeFlagAndAChainOfWrites) {
     EXPECT_EQ(posted.registered, 0u);
 }
 
-/// Two ranks in this process with a window between them, of `bytes` and with as many places as it has at the receiver.
+/// Two ranks in this process with a window between them, which has one or two places at the receiver.
 struct window_pair {
     static constexpr std::size_t most = 20'000;
     verbs_library library = loop_library();
@@ -572,7 +572,7 @@ TEST(VerbsWork, AWindowsMessageIsWritesOfItsBytesAndOfAPartANote) {
     }
 }
 
-/// With two places the next message may come before the receiver looks; with its sender's farewell behind it.
+/// With two places the next message, and the sender's farewell, may come before the receiver looks.
 TEST(VerbsWork, TwoMessagesOfAWindowAreTakenOneAfterTheOther) {
     window_pair pair(2);
     pair.from.send(1, 0);

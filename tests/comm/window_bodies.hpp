@@ -32,7 +32,7 @@ inline void expect_steps_in_order(const job& j, std::uint64_t steps) {
     }
 }
 
-/// Nothing comes back but tokens: a sender that never rests, a receiver that dawdles, and the other way round.
+/// Only tokens come back: a sender that never pauses, a receiver that is slow, and vice versa.
 inline void expect_one_way_stream(const job& j, std::uint64_t steps, std::size_t count = 500) {
     if (j.ranks() < 2) GTEST_SKIP() << "needs two ranks";
     for (const bool in_slab : {true, false}) {
@@ -120,7 +120,7 @@ inline void expect_a_waiting_receiver_copies_pieces(const job& j, bool from_slab
     expect_pieces_until(" so far)", j, buffer);
 }
 
-/// A message whose receive comes late moves on while its sender waits for another: as with MPI_Isend.
+/// A message whose receive comes late makes progress while its sender waits for another, as with MPI_Isend.
 inline void expect_posted_messages_move_in_any_wait(const job& j, std::size_t count = 5000) {
     if (j.ranks() >= 2 && j.rank() < 2) {
         words first(count, 0, &j.memory()), second(count, 0, &j.memory());

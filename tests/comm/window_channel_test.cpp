@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The channel of a large window over a network whose writes overtake each other in every way: the network is this test,
-// which delivers them one by one.
+// The channel of a large window over a network whose writes overtake each other in every order. The test is the
+// network, and delivers them one by one.
 #include "network/network_window_channel_body.hpp"
 
 #include <halocline/comm/slab.hpp>
@@ -34,13 +34,13 @@ struct shuffled_end : network_end {
     [[nodiscard]] bool greeting_done() const { return true; }
     [[nodiscard]] bool values_gone() const { return true; }
     [[nodiscard]] static std::uint64_t counted_values(std::uint64_t writes) { return writes; }
-    [[nodiscard]] bool has_values(std::uint64_t) const { return false; } // of direct channels
+    [[nodiscard]] bool has_values(std::uint64_t) const { return false; } // only direct channels ask
 };
 
 struct shuffled_world {
     static constexpr std::size_t largest_write = 1000;
     std::vector<std::unique_ptr<shuffled_end>> ends;
-    std::vector<std::function<void()>> wire; ///< what is under way
+    std::vector<std::function<void()>> wire; ///< deliveries under way
     std::uint64_t given = 0;
 
     ~shuffled_world() {
@@ -98,7 +98,7 @@ struct known_memory : exposed_memory {
     explicit known_memory(std::byte* start) { ticket.address = reinterpret_cast<std::uintptr_t>(start); }
 };
 
-/// A window of 3500 bytes, so of four writes, into two slots.
+/// A window of 3500 bytes, and therefore four writes, into two slots.
 struct shuffled_window {
     static constexpr std::size_t most = 3500;
     shuffled_world world;
@@ -131,14 +131,14 @@ struct shuffled_window {
     }
 };
 
-/// Two messages under way, in pieces that come in any order: each is there when its last piece is, and not before.
+/// Two messages under way, in pieces that come in any order: each has arrived when its last piece has, and not before.
 TEST(WindowChannel, WritesOfTheNextMessageMayOvertakeThoseOfThisOne) {
     shuffled_window w;
     constexpr std::size_t sizes[] = {3500, 3500, 3500, 0, 1, 1000, 1001, 3499};
     std::uint64_t k = 1;
     for (int round = 0; round < 2000; ++round, k += 2) {
         const std::size_t bytes[] = {sizes[w.random() % 8], sizes[w.random() % 8]};
-        std::vector<std::pair<int, std::function<void()>>> pieces; // which message's, what it does
+        std::vector<std::pair<int, std::function<void()>>> pieces; // its message, its delivery
         for (int m = 0; m < 2; ++m) {
             w.send(k + static_cast<unsigned>(m), bytes[m]);
             for (auto& piece : w.world.wire) pieces.emplace_back(m, std::move(piece));

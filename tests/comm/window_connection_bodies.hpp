@@ -268,7 +268,7 @@ inline void expect_windows_of_nothing_keep_their_steps(const job& j) {
     j.barrier();
 }
 
-/// A peer that closes its end in the middle ends the wait, of a receiver for data and of a sender for the token.
+/// A peer that closes its end half-way ends the wait: a receiver's for data, and a sender's for the token.
 inline void expect_farewell_ends_the_wait(const job& j, std::size_t count = 100) {
     if (j.ranks() >= 2 && j.rank() < 2) {
         words buffer(count, 0, &j.memory());

@@ -61,8 +61,8 @@ struct running_job {
     std::vector<std::string> last_words; ///< from watchdogs, on behalf of ranks that could not report
     std::string said;                    ///< all lines so far
 
-    /// Returns when so many ranks have announced themselves; the launcher ends them after `limit_seconds`.
-    /// Err: std::runtime_error: they don't announce themselves.
+    /// Returns when `announced` ranks have announced themselves; the launcher ends them after `limit_seconds`.
+    /// Err: std::runtime_error: they did not announce themselves.
     running_job(int n, const std::string& mode, std::size_t announced, int limit_seconds = 15)
         : ranks(static_cast<std::size_t>(n), -1) {
         const std::string limit = std::to_string(limit_seconds);
