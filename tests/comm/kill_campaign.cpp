@@ -293,7 +293,7 @@ int main(int argc, char** argv) {
     for (int i = 0; i < rounds; ++i) bad += !round(command, enough, said, random, times);
     std::sort(times.begin(), times.end());
     const auto at = [&](double part) {
-        return times.empty() ? 0.0 : times[part * static_cast<double>(times.size() - 1)];
+        return times.empty() ? 0.0 : times[static_cast<std::size_t>(part * static_cast<double>(times.size() - 1))];
     };
     std::printf("%s: %d of %d kills named by %s; ms: median %.1f, p99 %.1f, max %.1f\n", argv[1], rounds - bad, rounds,
                 slash != nullptr ? "survivors" : "all survivors", at(0.5), at(0.99), at(1));

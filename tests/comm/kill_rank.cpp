@@ -52,18 +52,18 @@ template <std::size_t n>
 }
 
 /// Computes sums forever.
-[[noreturn]] void add_for_ever(const job& j, global_sum& sum) {
+[[noreturn]] void add_for_ever(global_sum& sum) {
     for (double v[3]{};;) sum.sum_or_throw(v);
 }
 [[noreturn]] int add_for_ever(const job& j) {
     global_sum sum(j, 8);
-    add_for_ever(j, sum);
+    add_for_ever(sum);
 }
 /// add_for_ever() for tests that wait until ranks add numbers.
 [[noreturn]] int announce_and_add(const job& j) {
     global_sum sum(j, 8);
     announce(j.rank());
-    add_for_ever(j, sum);
+    add_for_ever(sum);
 }
 [[noreturn]] int meet_for_ever(const job& j) {
     while (true) j.barrier();

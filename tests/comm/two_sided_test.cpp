@@ -409,7 +409,7 @@ TEST(TwoSidedPrograms, GtcpShiftBringsEveryParticleHome) {
                 if (!stays) angles[i] = moved - std::floor(moved);
                 if (angles[i] >= 1) angles[i] = 0;
             }
-            for (particle& p : mine) p = particle_at(p.z[0], angles[p.z[0]]);
+            for (particle& p : mine) p = particle_at(p.z[0], angles[static_cast<std::size_t>(p.z[0])]);
             most_rounds = std::max(most_rounds, shift(mine, c));
 
             std::vector<std::size_t> here, expected;

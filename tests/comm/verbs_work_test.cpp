@@ -505,8 +505,9 @@ struct window_pair {
     verbs_window_channel to, from;
 
     explicit window_pair(std::size_t places_there)
-        : options(in_writes_of(4096)), here(options, &library), there(options, &library), places(places_there),
-          to(end(here, true)), from(end(there, false)) {
+        : options(in_writes_of(4096)), here(options, loop_link_timeout, &library),
+          there(options, loop_link_timeout, &library), places(places_there), to(end(here, true)),
+          from(end(there, false)) {
         to.connect(from.card());
         from.connect(to.card());
         for (int look = 0; look < 2; ++look) {

@@ -160,11 +160,11 @@ struct large_messages {
     std::array<std::atomic<std::uint64_t>, 4> by_path{};
     std::atomic<std::uint64_t> most_bytes{0};
     void count(halo::path p, std::uint64_t bytes) {
-        if (bytes >= 64 * 1024) ++by_path[p];
+        if (bytes >= 64 * 1024) ++by_path[static_cast<std::size_t>(p)];
         for (std::uint64_t most = most_bytes; bytes > most && !most_bytes.compare_exchange_weak(most, bytes);) continue;
     }
     /// Restarts the count of that path from 0.
-    std::uint64_t take(halo::path p) { return by_path[p].exchange(0); }
+    std::uint64_t take(halo::path p) { return by_path[static_cast<std::size_t>(p)].exchange(0); }
 };
 inline large_messages& large_messages_seen() {
     static large_messages seen;
