@@ -321,7 +321,6 @@ void expect_nobody_is_held_up(const job& j, unsigned seed, const messenger_optio
 TEST(MessengerFuzz, WithdrawalsAtAnyTimeHoldUpNobody) {
     const char* const transport = std::getenv("HALOCLINE_TEST_TRANSPORT");
     const std::string_view name = transport == nullptr ? "" : transport;
-    if (name == "verbs") GTEST_SKIP() << "the emulated machine is slow";
     const auto body = [&](const job& j, unsigned seed) {
         messenger_options options{.synergistic_bytes = seed % 2 == 0 ? std::size_t{4000} : std::size_t{40'000}};
         if (seed % 3 == 0) options.streamed_bytes = 20'000;
@@ -339,7 +338,8 @@ TEST(MessengerFuzz, WithdrawalsAtAnyTimeHoldUpNobody) {
         }
         return;
     }
-    for (unsigned seed = 1; seed <= 6; ++seed) body(world(), seed);
+    const unsigned seeds = name == "verbs" ? 2 : 6; // the emulated machine is slow
+    for (unsigned seed = 1; seed <= seeds; ++seed) body(world(), seed);
 }
 
 } // namespace
