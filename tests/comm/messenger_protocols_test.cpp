@@ -2,6 +2,7 @@
 // Matched messages: every way in which bytes travel.
 #include "messenger_bodies.hpp"
 
+#include <halocline/comm/costs.hpp>
 #include <halocline/comm/processors.hpp>
 
 #include <halocline_test/secret_memory.hpp>
@@ -261,6 +262,19 @@ TEST(Messenger, LargeMessagesOfAllPairsCross) {
     });
 }
 
+/// The costs of the job are `c` as long as this lives.
+class assumed_costs {
+  public:
+    assumed_costs(const job& j, const costs& c) : job_(j), measured_(measured_costs(j)) { assume_costs(j, c); }
+    ~assumed_costs() { assume_costs(job_, measured_); }
+    assumed_costs(const assumed_costs&) = delete;
+    assumed_costs& operator=(const assumed_costs&) = delete;
+
+  private:
+    job job_;
+    costs measured_;
+};
+
 /// Sends from rank 0 to rank 1 until the sender has copied pieces of a message, if both ranks have a core.
 void expect_sender_copies_pieces(const job& j, std::pmr::memory_resource& from, std::pmr::memory_resource& to) {
     ASSERT_GE(j.ranks(), 2);
@@ -298,10 +312,39 @@ void expect_sender_copies_pieces(const job& j, std::pmr::memory_resource& from, 
 
 TEST(MessengerBetweenRanks, SenderCopiesPiecesOfAMessageThatItWaitsFor) {
     on_ranks({2}, [](const job& j) {
+        const assumed_costs nothing_is_streamed(j, {});
         std::pmr::memory_resource* const heap = std::pmr::new_delete_resource();
         for (std::pmr::memory_resource* from : {static_cast<std::pmr::memory_resource*>(&j.memory()), heap})
             for (std::pmr::memory_resource* to : {static_cast<std::pmr::memory_resource*>(&j.memory()), heap})
                 expect_sender_copies_pieces(j, *from, *to);
+    });
+}
+
+/// Where writing into the peer's lines is expensive the receiver reads ordinary memory alone, and slabs are pushed.
+TEST(MessengerBetweenProcesses, FarReceiversCopyOrdinaryMemoryAlone) {
+    on_ranks({}, [](const job& j) {
+        const write_cost cached{.line_seconds = 30e-9}, streamed{.line_seconds = 5e-9};
+        const assumed_costs far(j, {.cached = cached, .streamed = streamed});
+        constexpr std::uint64_t rounds = 8;
+        std::pmr::memory_resource* const heap = std::pmr::new_delete_resource();
+        for (std::pmr::memory_resource* where : {static_cast<std::pmr::memory_resource*>(&j.memory()), heap}) {
+            messenger m(j);
+            bytes data(1 << 20, where);
+            for (std::uint64_t k = 0; k < rounds; ++k) {
+                if (j.rank() == 0) {
+                    fill(data, 0, k);
+                    ok_or_fail(m, m.send(data, 1, 0));
+                } else if (j.rank() == 1) {
+                    ok_or_fail(m, m.recv(data, 0, 0));
+                    EXPECT_EQ(wrong(data, 0, k), 0u) << "round " << k;
+                }
+            }
+            if (j.rank() == 1) {
+                EXPECT_EQ(m.counts().direct, where == heap ? rounds : 0);
+                EXPECT_EQ(m.counts().pushed, where == heap ? 0 : rounds);
+            }
+            j.barrier();
+        }
     });
 }
 

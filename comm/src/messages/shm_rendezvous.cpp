@@ -103,7 +103,11 @@ bool shm_rendezvous::share_copy(message_operation& r, send_record& record, const
                                 std::uint64_t bytes) noexcept {
     // Not a message that is too long: its sender would copy all that it announced.
     if (bytes == 0 || !source.is_reachable()) return false;
-    const bool push = source.mapped() != nullptr && is_mapped_there(r.data) && wants_push(bytes);
+    const bool mapped = source.mapped() != nullptr && is_mapped_there(r.data);
+    const bool push = mapped && wants_push(bytes);
+    // The kernel writes through the sender's cache. Where that is slow enough for messages to be streamed past it, the
+    // receiver is sooner done alone.
+    if (!mapped && pushed_.streamed()) return false;
     // If this rank sends to the peer, too, the peer is already copying.
     if (!push && (bytes < core_.options.synergistic_bytes || !announced_.empty())) return false;
     record.receiver.target = place_of(core_.job, r.data);
