@@ -116,12 +116,14 @@ status message_engine::wait(std::size_t count, OperationAt&& operation_at, IsSet
         progress();
         if (core_.state != status::ok || done()) break;
         if (polls % polls_per_pause_ != 0) continue;
+        const std::size_t looked_at = i;
         const int peer = operation_at(i).peer;
         // As long as anything moves, a large message may take longer than the deadline.
         if (std::exchange(moved, core_.moved) != core_.moved) waiting.emplace(core_.job);
         const status bad = look_for_trouble(*waiting, peer, polls);
         if (core_.state != status::ok || done()) break; // done() makes progress, too
-        if (bad != status::ok) {
+        // The look may have completed it: a peer that has left since is no trouble for the operations behind it.
+        if (bad != status::ok && i == looked_at) {
             std::size_t more = 0;
             for (std::size_t k = i + 1; k < count; ++k) more += !is_settled(operation_at(k));
             core_.fail(bad, operation_at(i), more);
