@@ -15,6 +15,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 
 namespace {
@@ -52,6 +53,45 @@ TEST(MessengerFailure, AMessageThatIsTooLongIsWrongData) {
             std::string::npos)
             << text;
     }
+}
+
+/// Rank 1 sends and leaves between rank 0's look for messages and its look for peers that have left.
+TEST(MessengerFailure, APeerThatLeavesBehindItsMessageDoesNotEndAWaitForAnotherToo) {
+    if (ranks_are_processes()) GTEST_SKIP() << "ranks as threads only";
+    struct departure {
+        std::atomic<bool> go{false}, over{false};
+        static void take(void* object) {
+            auto& self = *static_cast<departure*>(object);
+            self.go = true;
+            self.go.notify_all();
+            self.over.wait(false);
+        }
+    } departure;
+    run_threads(3, [&](const job& j) {
+        channel_set work(j, std::span<const channel_request>(), {"work", ""});
+        {
+            messenger m(j);
+            if (j.rank() == 0) {
+                std::array<message_request, 2> receives;
+                m.irecv(receives[0], {}, 1, 5);
+                m.irecv(receives[1], {}, 2, 5);
+                work.work_in_every_wait(&departure, departure::take);
+                EXPECT_EQ(m.wait_all(receives), status::ok) << m.pending();
+            } else if (j.rank() == 1) {
+                departure.go.wait(false);
+                ok_or_fail(m, m.send({}, 0, 5));
+            } else {
+                departure.over.wait(false);
+                std::this_thread::sleep_for(std::chrono::milliseconds(20));
+                ok_or_fail(m, m.send({}, 0, 5));
+            }
+        }
+        if (j.rank() == 1) {
+            departure.over = true;
+            departure.over.notify_all();
+        }
+        j.barrier();
+    });
 }
 
 /// The message arrives after probe() has looked, and is taken by the work of every wait, as over networks.

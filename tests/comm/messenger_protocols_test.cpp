@@ -320,6 +320,19 @@ TEST(MessengerBetweenRanks, SenderCopiesPiecesOfAMessageThatItWaitsFor) {
     });
 }
 
+/// Rank 0 sends `data` to rank 1, `rounds` times.
+void expect_to_arrive(messenger& m, std::span<std::byte> data, std::uint64_t rounds) {
+    for (std::uint64_t k = 0; k < rounds; ++k) {
+        if (m.job().rank() == 0) {
+            fill(data, 0, k);
+            ok_or_fail(m, m.send(data, 1, 0));
+        } else if (m.job().rank() == 1) {
+            ok_or_fail(m, m.recv(data, 0, 0));
+            EXPECT_EQ(wrong(data, 0, k), 0u) << "round " << k;
+        }
+    }
+}
+
 /// Where writing into the peer's lines is expensive the receiver reads ordinary memory alone, and slabs are pushed.
 TEST(MessengerBetweenProcesses, FarReceiversCopyOrdinaryMemoryAlone) {
     on_ranks({}, [](const job& j) {
@@ -330,15 +343,7 @@ TEST(MessengerBetweenProcesses, FarReceiversCopyOrdinaryMemoryAlone) {
         for (std::pmr::memory_resource* where : {static_cast<std::pmr::memory_resource*>(&j.memory()), heap}) {
             messenger m(j);
             bytes data(1 << 20, where);
-            for (std::uint64_t k = 0; k < rounds; ++k) {
-                if (j.rank() == 0) {
-                    fill(data, 0, k);
-                    ok_or_fail(m, m.send(data, 1, 0));
-                } else if (j.rank() == 1) {
-                    ok_or_fail(m, m.recv(data, 0, 0));
-                    EXPECT_EQ(wrong(data, 0, k), 0u) << "round " << k;
-                }
-            }
+            expect_to_arrive(m, data, rounds);
             if (j.rank() == 1) {
                 EXPECT_EQ(m.counts().direct, where == heap ? rounds : 0);
                 EXPECT_EQ(m.counts().pushed, where == heap ? 0 : rounds);
@@ -360,15 +365,7 @@ TEST(MessengerBetweenProcesses, MemoryThatTheSystemDoesNotCopyGoesThroughTheSlab
         for (const int hidden : {0, 1}) { // whose memory is hidden
             messenger m(j);
             const std::span<std::byte> data = j.rank() == hidden ? secret.all().first(n) : std::span(heap);
-            for (std::uint64_t k = 0; k < rounds; ++k) {
-                if (j.rank() == 0) {
-                    fill(data, 0, k);
-                    ok_or_fail(m, m.send(data, 1, 0));
-                } else if (j.rank() == 1) {
-                    ok_or_fail(m, m.recv(data, 0, 0));
-                    EXPECT_EQ(wrong(data, 0, k), 0u) << "round " << k;
-                }
-            }
+            expect_to_arrive(m, data, rounds);
             if (j.rank() == 1 && hidden == 0) {
                 EXPECT_EQ(m.counts().staged, rounds);
             }

@@ -416,6 +416,18 @@ TEST(VerbsWork, AfterACutNothingIsWritten) {
     bulk.from->give_up(0);
 }
 
+/// Connects both ends, and forgets what was posted for that.
+template <class Channel>
+void join(Channel& to, Channel& from) {
+    to.connect(from.card());
+    from.connect(to.card());
+    for (int look = 0; look < 2; ++look) {
+        static_cast<void>(to.connected());
+        static_cast<void>(from.connected());
+    }
+    posted = {};
+}
+
 /// Two ranks in this process with a direct channel between their fields of 4 KiB, two each.
 struct direct_pair {
     static constexpr std::size_t field_bytes = 4096;
@@ -427,13 +439,7 @@ struct direct_pair {
 
     explicit direct_pair(const std::vector<direct_write>& writes)
         : to(end(here, 0, writes)), from(end(there, 1, writes)) {
-        to.connect(from.card());
-        from.connect(to.card());
-        for (int look = 0; look < 2; ++look) {
-            static_cast<void>(to.connected());
-            static_cast<void>(from.connected());
-        }
-        posted = {};
+        join(to, from);
     }
     ~direct_pair() {
         to.close();
@@ -508,13 +514,7 @@ struct window_pair {
         : options(in_writes_of(4096)), here(options, loop_link_timeout, &library),
           there(options, loop_link_timeout, &library), places(places_there), to(end(here, true)),
           from(end(there, false)) {
-        to.connect(from.card());
-        from.connect(to.card());
-        for (int look = 0; look < 2; ++look) {
-            static_cast<void>(to.connected());
-            static_cast<void>(from.connected());
-        }
-        posted = {};
+        join(to, from);
     }
     ~window_pair() {
         to.close();

@@ -23,22 +23,17 @@ network_direct_channel<World, End>::network_direct_channel(World& world, std::pm
 
 template <class World, class End>
 std::string network_direct_channel<World, End>::card() const {
-    const direct_values& values = this->end_->values;
     wire_writer card;
-    card.text(base::card()).number(static_cast<std::uint32_t>(values.writes.size()));
-    card.number(static_cast<std::uint32_t>(values.own.size()));
-    for (const direct_memory::field& f : values.own) card.number(f.registered->ticket);
+    card.text(base::card());
+    this->end_->values.write_card(card);
     return card.take();
 }
 
 template <class World, class End>
 void network_direct_channel<World, End>::connect(const std::string& peer_card) {
-    direct_values& values = this->end_->values;
     wire_reader reader(peer_card);
     const std::string card = reader.text();
-    values.writes_in = reader.number<std::uint32_t>();
-    values.theirs.resize(reader.number<std::uint32_t>());
-    for (bulk_ticket& t : values.theirs) t = reader.number<bulk_ticket>();
+    this->end_->values.read_card(reader);
     base::connect(card);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "bulk_link.hpp"
+#include "control/wire.hpp"
 #include "direct_memory.hpp"
 
 #include <halocline/comm/clock.hpp>
@@ -37,6 +38,16 @@ struct direct_values {
             for (std::size_t start = 0; start < w.bytes; start += largest)
                 parts.push_back({w.field, w.from + start, w.to + start, std::min(largest, w.bytes - start)});
         return parts;
+    }
+    /// This end's part of a card: how many writes make a message, and where the peer may write.
+    void write_card(wire_writer& card) const {
+        card.number(static_cast<std::uint32_t>(writes.size())).number(static_cast<std::uint32_t>(own.size()));
+        for (const direct_memory::field& f : own) card.number(f.registered->ticket);
+    }
+    void read_card(wire_reader& card) {
+        writes_in = card.number<std::uint32_t>();
+        theirs.resize(card.number<std::uint32_t>());
+        for (bulk_ticket& t : theirs) t = card.number<bulk_ticket>();
     }
     [[nodiscard]] const direct_memory::field& source(const direct_write& w) const { return own[own_field + w.field]; }
     [[nodiscard]] const bulk_ticket& target(const direct_write& w) const { return theirs[peer_field + w.field]; }
