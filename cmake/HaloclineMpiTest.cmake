@@ -7,10 +7,11 @@
 find_program(HALOCLINE_MPIRUN_OPENMPI NAMES mpirun.openmpi)
 find_program(HALOCLINE_MPIRUN_MPICH NAMES mpirun.mpich)
 
-# Allows more ranks than cores, and root; this host only.
+# Allows more ranks than cores, and root; this host only. hwloc's "gl", which Open MPI runs in MPI_Init, looks for X
+# displays on "localhost": where nothing but a name server could know that name, it takes seconds.
 set(HALOCLINE_OPENMPI_ENVIRONMENT
   OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
-  OMPI_MCA_btl=self,vader OMPI_MCA_hwloc_base_binding_policy=none)
+  OMPI_MCA_btl=self,vader OMPI_MCA_hwloc_base_binding_policy=none HWLOC_COMPONENTS=-gl)
 
 function(halocline_add_mpi_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "TARGET;TIMEOUT" "RANKS;ARGS;LABELS;MPIS;CONFIGURATIONS")
