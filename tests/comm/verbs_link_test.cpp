@@ -180,7 +180,8 @@ TEST_F(VerbsLink, AJobGoesOnAfterItsPortsWereDownForAWhile) {
 
 TEST_F(VerbsLink, LostPacketsChangeNoBit) {
     exchanging_job job_under_test(patient);
-    link.lose("1%");
+    // Soft-RoCE counts all retries of up to 64 packets together: at 1 % it gave up once in about 20 runs.
+    link.lose("0.2%");
     for (int i = 0; i < 600 && cable::lost() < 20; ++i) std::this_thread::sleep_for(milliseconds(100));
     const long lost = cable::lost();
     const double longest = job_under_test.end();
