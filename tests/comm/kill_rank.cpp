@@ -11,13 +11,19 @@
 #include <halocline_test/killed_job.hpp>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <string>
 #include <string_view>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -289,6 +295,21 @@ void end_rank_1_before_joining(int rank) {
     if (rank == 1) std::_Exit(7);
 }
 
+/// Rank 2, the last of three, is killed while all connect, and has ended before any other could get a pidfd of it.
+void end_rank_2_before_it_is_watched(int rank) {
+    const bool last = rank == 2;
+    if (last) announce(rank);
+    sock_filter program[]{
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_open, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, last ? SECCOMP_RET_KILL_PROCESS : SECCOMP_RET_ERRNO | ESRCH),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const sock_fprog filter{.len = std::size(program), .filter = program};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
+        std::_Exit(77);
+}
+
 /// What a rank does: once it has joined, until it ends with an exit code; and before that.
 struct mode {
     std::string_view name;
@@ -311,6 +332,7 @@ constexpr mode modes[]{
     {"plan", make_sums_for_ever},
     {"join", add_for_ever, false, keep_rank_1_from_joining},
     {"early", add_for_ever, false, end_rank_1_before_joining},
+    {"unwatched", add_for_ever, false, end_rank_2_before_it_is_watched},
     {"exit", end_with_rank_1},
     {"file", leave_a_file, true},
     {"forks", fork_and_go_on},

@@ -177,6 +177,18 @@ TEST(Kill, BeforeJoiningIsReportedWhileTheLauncherIsStopped) {
     EXPECT_EQ(job_under_test.wait(), 3);
 }
 
+TEST(Kill, BeforeARankIsWatchedIsReportedToThoseWhoConnect) {
+    running_job job_under_test(3, "unwatched", 1);
+
+    const int code = job_under_test.wait();
+
+    if (code == 77) GTEST_SKIP() << "system calls can't be filtered here";
+    EXPECT_EQ(code, 3);
+    ASSERT_EQ(job_under_test.failures.size(), 2u) << job_under_test.said;
+    for (const std::string& f : job_under_test.failures)
+        EXPECT_NE(f.find(job_under_test.name_of(2)), std::string::npos) << f;
+}
+
 TEST(Kill, IsReportedWhileTheLauncherIsStopped) {
     running_job job_under_test(3, "sum", 3);
     std::this_thread::sleep_for(std::chrono::milliseconds(50));

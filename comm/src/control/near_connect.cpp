@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstddef>
 #include <cstring>
 #include <sys/random.h>
@@ -108,6 +109,7 @@ class socket_plane::near_connector {
     void connect_all(const std::vector<peer_address>& peers);
 
   private:
+    void connect_until_all_are();
     void connect_to(link& l, const std::string& socket_name);
     void wait_for_events();
     void read_answers();
@@ -115,6 +117,8 @@ class socket_plane::near_connector {
     void identify(descriptor peer);
     void accept_all();
     void look_for_dead();
+    [[nodiscard]] bool has_ended(const link& l) const;
+    void answer_others();
     void connected(const link& l, const descriptor& slab);
     void died(const link& l);
     [[nodiscard]] std::size_t index(const link& l) const { return static_cast<std::size_t>(plane_.link_of_[l.rank]); }
@@ -139,10 +143,19 @@ socket_plane::near_connector::near_connector(socket_plane& plane, unix_listener 
 }
 
 void socket_plane::near_connector::connect_all(const std::vector<peer_address>& peers) {
-    // The higher rank connects; the backlog has room for all of them, so that nobody waits here.
-    for (const peer_address& p : peers) {
-        if (p.rank < plane_.rank_) connect_to(plane_.link_to(p.rank), p.socket_name);
+    try {
+        // The higher rank connects; the backlog has room for all of them, so that nobody waits here.
+        for (const peer_address& p : peers) {
+            if (p.rank < plane_.rank_) connect_to(plane_.link_to(p.rank), p.socket_name);
+        }
+        connect_until_all_are();
+    } catch (const rank_failure&) {
+        answer_others();
+        throw;
     }
+}
+
+void socket_plane::near_connector::connect_until_all_are() {
     while (missing_ > 0) {
         wait_for_events();
         read_answers();
@@ -213,8 +226,9 @@ void socket_plane::near_connector::identify(descriptor peer) {
     link& l = plane_.link_to(theirs.rank);
     if (connected_[index(l)] || !is_process(peer.fd(), l.pid)) return;
     l.socket = std::move(peer);
-    if (!send_hello(l.socket.fd(), mine_, core_.memory->fd())) died(l);
+    const bool answered = send_hello(l.socket.fd(), mine_, core_.memory->fd());
     connected(l, slab);
+    if (!answered) died(l);
 }
 
 void socket_plane::near_connector::accept_all() {
@@ -227,9 +241,33 @@ void socket_plane::near_connector::accept_all() {
 }
 
 void socket_plane::near_connector::look_for_dead() {
-    for (const link& l : plane_.links_) {
-        pollfd process{l.process.fd(), POLLIN, 0};
-        if (!connected_[index(l)] && poll(&process, 1, 0) > 0) died(l);
+    for (const link& l : plane_.links_)
+        if (!connected_[index(l)] && has_ended(l)) died(l);
+}
+
+bool socket_plane::near_connector::has_ended(const link& l) const {
+    if (!l.process) return l.pid != 0 && kill(l.pid, 0) != 0 && errno == ESRCH; // ended before it could be watched
+    pollfd process{l.process.fd(), POLLIN, 0};
+    return poll(&process, 1, 0) > 0;
+}
+
+/// Before this rank ends because another has died: lets those that have not connected to it yet do so and learn who
+/// has died, because otherwise they would take this rank for the dead one.
+void socket_plane::near_connector::answer_others() {
+    const auto is_expected = [this](const link& l) {
+        return l.rank > plane_.rank_ && !connected_[index(l)] && !has_ended(l);
+    };
+    constexpr double patience = 0.4; // seconds
+    for (const std::uint64_t begin = ticks(); seconds(ticks() - begin) < patience;) {
+        if (std::ranges::none_of(plane_.links_, is_expected)) return;
+        wait_for_events();
+        try {
+            read_accepted();
+            accept_all();
+        } catch (const rank_failure&) { // the one that this rank reports already
+        }
+        const failure_record& end = core_.memory->record();
+        core_.publish(end.why, end.culprit, end.text); // to those that have connected since
     }
 }
 
@@ -238,6 +276,9 @@ void socket_plane::near_connector::connected(const link& l, const descriptor& sl
     core_.peer_base[l.rank] = core_.mappings.back().base();
     connected_[index(l)] = true;
     --missing_;
+    const auto& theirs = *reinterpret_cast<const failure_record*>(core_.peer_base[l.rank]);
+    if (theirs.state.load(std::memory_order_acquire) == failure_record::there)
+        core_.publish(theirs.why, theirs.culprit, theirs.text); // before it is itself taken for dead
 }
 
 void socket_plane::near_connector::died(const link& l) {

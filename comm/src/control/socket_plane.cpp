@@ -37,8 +37,8 @@ socket_plane::socket_plane(job_core& core, unix_listener own, const std::vector<
         l.rank = p.rank;
         l.pid = p.pid;
         if (p.pid != 0) l.process = descriptor(static_cast<int>(syscall(SYS_pidfd_open, p.pid, 0)));
-        // Older kernels, and a rank of another pid namespace: only the socket is watched. ESRCH: it is dead already;
-        // its socket, which nobody answers, will show that.
+        // Older kernels, and a rank of another pid namespace: only the socket is watched. ESRCH: it is dead already,
+        // which connect_near() finds out.
     }
     connect_near(std::move(own), peers, secret);
     watch_all();
