@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -23,6 +24,13 @@
 
 using namespace halocline;
 using comm::launch::rank_lost;
+
+namespace {
+
+/// Whether a rank was ended by somebody's wish.
+bool is_interruption(int code) { return code == 128 + SIGINT || code == 128 + SIGTERM || code == 128 + SIGQUIT; }
+
+} // namespace
 
 launcher::launcher(settings s) : settings_(std::move(s)), ranks_(static_cast<std::size_t>(settings_.ranks)) {}
 
@@ -207,16 +215,12 @@ void launcher::report_end(int rank, const ending& how) const {
 }
 
 void launcher::take_exit_code(const ending& how) {
-    const bool by_signal = exit_code_ > 128 && !interrupted();
-    const bool of_its_own = how.code < 128 && how.code != rank_lost;
+    const bool by_signal = exit_code_ > 128 && !is_interruption(exit_code_);
+    const bool of_its_own = (how.code < 128 && how.code != rank_lost) || is_interruption(how.code);
     if (exit_code_ == 0 || (by_signal && how.code == rank_lost) ||
         (exit_code_ == rank_lost && !cause_known_ && of_its_own))
         exit_code_ = how.code;
     cause_known_ |= how.code > 128;
-}
-
-bool launcher::interrupted() const {
-    return exit_code_ == 128 + SIGINT || exit_code_ == 128 + SIGTERM || exit_code_ == 128 + SIGQUIT;
 }
 
 void launcher::start_grace() {

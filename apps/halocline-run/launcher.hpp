@@ -63,7 +63,6 @@ class launcher final : public rank_events {
     void report_end(int rank, const ending& how) const;
     void take_exit_code(const ending& how);
     /// Did a signal to the launcher ask for the job's end?
-    [[nodiscard]] bool interrupted() const;
     void start_grace();
     /// On a loaded machine a survivor may not have had its turn yet.
     [[nodiscard]] bool wants_more_time(clock_type::time_point now) const;

@@ -11,20 +11,25 @@ namespace {
 
 /// Saves the signal handlers, and restores them at the end. A library that libfabric brings along (libinfinipath) takes
 /// over SIGINT, SIGTERM, SIGSEGV and others when it is loaded, even from the program's own handlers, and turns them
-/// into exit code 1.
+/// into exit code 1. Those that come meanwhile are delivered at the end.
 class kept_signal_actions {
   public:
     kept_signal_actions() {
+        sigset_t all;
+        sigfillset(&all);
+        pthread_sigmask(SIG_BLOCK, &all, &mask_before_);
         for (std::size_t s = 1; s < before_.size(); ++s) sigaction(static_cast<int>(s), nullptr, &before_[s]);
     }
     ~kept_signal_actions() {
         for (std::size_t s = 1; s < before_.size(); ++s) sigaction(static_cast<int>(s), &before_[s], nullptr);
+        pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
     }
     kept_signal_actions(const kept_signal_actions&) = delete;
     kept_signal_actions& operator=(const kept_signal_actions&) = delete;
 
   private:
     std::array<struct sigaction, NSIG> before_{};
+    sigset_t mask_before_{};
 };
 
 ofi_library load() {
