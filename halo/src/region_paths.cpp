@@ -38,32 +38,26 @@ bool in_few_runs(const std::vector<position_list>& sites, const std::vector<fiel
     return runs <= most_runs;
 }
 
-/// For each position of field f's storage: is its site sent to anybody? Empty for storage with lanes.
-std::vector<bool> sent_sites(const std::vector<region_end>& ends, std::size_t f, const lattice::site_order& order) {
-    std::vector<bool> sent;
+/// The positions of field f from which sites are sent; none for storage with lanes.
+position_set sent_sites(const std::vector<region_end>& ends, std::size_t f, const lattice::site_order& order) {
+    position_set sent;
     if (order.lane_width() > 1) return sent;
-    sent.resize(static_cast<std::size_t>(order.volume()));
-    for (const region_end& end : ends)
-        for (const position_run& r : end.out[f].runs())
-            for (std::int64_t i = 0; i < r.count; ++i) {
-                const auto first = sent.begin() + (r.first + i * r.stride);
-                std::fill(first, first + r.sites, true);
-            }
+    for (const region_end& end : ends) sent.add(end.out[f]);
     return sent;
 }
 
 /// The number of lines that ghosts share with adjacent owned sites. Sites next to ghosts are the ones that are sent.
-double shared_lines(const position_list& ghosts, const field_view& field, const std::vector<bool>& sent) {
+double shared_lines(const position_list& ghosts, const field_view& field, const position_set& sent) {
     constexpr std::int64_t line = 64;
     const auto start = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(field.data) % line);
-    const auto bytes = static_cast<std::int64_t>(field.shape.bytes()), sites = std::ssize(sent);
-    const auto is_sent = [&](std::int64_t site) { return site >= 0 && site < sites && sent[site]; };
+    const auto bytes = static_cast<std::int64_t>(field.shape.bytes());
     std::int64_t lines = 0;
     for (const position_run& r : ghosts.runs())
         for (std::int64_t i = 0; i < r.count; ++i) {
             const std::int64_t first = r.first + i * r.stride, last = first + r.sites;
             const std::int64_t begin = start + first * bytes, end = start + last * bytes;
-            const bool head = begin % line != 0 && is_sent(first - 1), tail = end % line != 0 && is_sent(last);
+            const bool head = begin % line != 0 && sent.contains(first - 1),
+                       tail = end % line != 0 && sent.contains(last);
             lines += head + (tail && !(head && begin / line == end / line));
         }
     return static_cast<double>(lines);

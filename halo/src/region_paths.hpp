@@ -3,6 +3,7 @@
 #pragma once
 
 #include "path_model.hpp"
+#include "position_set.hpp"
 #include "region_outline.hpp"
 
 #include <halocline/comm/costs.hpp>
@@ -58,7 +59,7 @@ class region_paths {
     const std::vector<binding>& bindings_;
     const region_plan_options& options_;
     const comm::costs& costs_;
-    std::vector<std::vector<bool>> sent_;                                          // by field: is the site sent?
+    std::vector<position_set> sent_;                                               // by field: what is sent
     std::map<std::string, std::shared_ptr<const comm::direct_memory>> registered_; // by transport; null: it failed
     std::string why_not_registered_;
 };

@@ -1,24 +1,102 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "region_transfers.hpp"
 
+#include "position_set.hpp"
+
 #include <halocline/base/enumerators.hpp>
 #include <halocline/base/error.hpp>
 
 #include <algorithm>
+#include <limits>
+#include <map>
 #include <numeric>
+#include <set>
 #include <utility>
 
 namespace halocline::halo {
 namespace {
 
-[[noreturn]] void throw_no_site(std::int32_t site, const lattice::site_order& order, const transfer& t,
-                                const std::string& name) {
-    throw input_error("'" + name + "': site " + std::to_string(site) + " is not in the field of " +
-                      std::to_string(order.volume()) + " sites, in the transfer with " + rank_text(t.peer) + ", tag " +
-                      std::to_string(t.tag));
+std::string in_transfer(const transfer& t) {
+    return "in the transfer with " + rank_text(t.peer) + ", tag " + std::to_string(t.tag);
 }
 
-bool is_in(std::int32_t site, const lattice::site_order& order) { return site >= 0 && site < order.volume(); }
+/// Err: input_error unless the field has that site.
+void check_site(std::int64_t site, const lattice::site_order& order, const transfer& t, const std::string& who) {
+    if (site < 0 || site >= order.volume())
+        throw input_error(who + "site " + std::to_string(site) + " is not in the field of " +
+                          std::to_string(order.volume()) + " sites, " + in_transfer(t));
+}
+
+void check_box(const strided_box& box, const lattice::site_order& order, const transfer& t, const std::string& who) {
+    constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+    const std::string extents = lattice::to_string(box.extents);
+    if (std::ranges::any_of(box.extents, [](int e) { return e < 0; }))
+        throw input_error(who + "a box of " + extents + ": extents must be 0 or more, " + in_transfer(t));
+    if (std::ranges::count(box.extents, 0) > 0) return;
+    std::int64_t sites = 1, low = box.first, high = box.first;
+    check_site(box.first, order, t, who);
+    for (int mu = 0; mu < lattice::dimensions; ++mu) {
+        sites *= box.extents[mu]; // below 2^62
+        if (sites > most)
+            throw input_error(who + "a box of " + extents + " has more than " + std::to_string(most) + " sites, " +
+                              in_transfer(t));
+        if (box.extents[mu] == 1) continue;
+        const std::int64_t stride = box.strides[mu], volume = order.volume();
+        if (stride <= -volume || stride >= volume)
+            throw input_error(who + "a box has stride " + std::to_string(stride) + " in " + "xyzt"[mu] +
+                              ", the field " + std::to_string(volume) + " sites, " + in_transfer(t));
+        const std::int64_t span = (box.extents[mu] - 1) * stride;
+        check_site((span < 0 ? low : high) += span, order, t, who);
+    }
+}
+
+/// Err: input_error unless the field has all sites of these transfers.
+void check_sites(const std::vector<transfer>& list, const lattice::site_order& order, const std::string& who) {
+    for (const transfer& t : list) {
+        for (const std::int32_t site : t.sites) check_site(site, order, t, who);
+        for (const strided_box& box : t.boxes) check_box(box, order, t, who);
+    }
+}
+
+/// Calls use(site) for the first site of each row of a box.
+template <class Use>
+void for_each_row(const strided_box& box, Use&& use) {
+    const auto& [nx, ny, nz, nt] = box.extents;
+    if (nx == 0) return;
+    for (std::int64_t t = 0; t < nt; ++t)
+        for (std::int64_t z = 0; z < nz; ++z)
+            for (std::int64_t y = 0; y < ny; ++y)
+                use(box.first + y * box.strides[1] + z * box.strides[2] + t * box.strides[3]);
+}
+
+/// Calls visit(first, last) for runs of storage positions of a transfer's sites, in message order.
+template <class Visit>
+void visit_positions(const transfer& t, const lattice::site_order& order, Visit& visit) {
+    const auto visit_site = [&](std::int64_t site) {
+        const std::int64_t position = order.position(site);
+        visit(position, position + 1);
+    };
+    for (const std::int32_t site : t.sites) visit_site(site);
+    for (const strided_box& box : t.boxes) {
+        const bool in_rows = order.is_lexicographic() && box.strides[0] == 1;
+        for_each_row(box, [&](std::int64_t row) {
+            if (in_rows) return visit(row, row + box.extents[0]);
+            for (int x = 0; x < box.extents[0]; ++x) visit_site(row + x * box.strides[0]);
+        });
+    }
+}
+
+position_list positions(const transfer& t, const lattice::site_order& order) {
+    return position_list::of_runs([&](auto&& visit) { visit_positions(t, order, visit); });
+}
+
+/// Do both orders put all sites of these transfers in the same places?
+bool place_alike(const lattice::site_order& a, const lattice::site_order& b, const std::vector<transfer>& list) {
+    if (&a == &b) return true;
+    if (a.extents() != b.extents() || a.lane_width() != b.lane_width()) return false;
+    if (a.is_lexicographic() && b.is_lexicographic()) return true;
+    return std::ranges::all_of(list, [&](const transfer& t) { return positions(t, a) == positions(t, b); });
+}
 
 /// Err: input_error unless a site of this view can be copied, and added to.
 void check_shape(const field_view& view, const std::string& who, std::size_t field) {
@@ -36,8 +114,6 @@ void check_shape(const field_view& view, const std::string& who, std::size_t fie
         throw input_error(where + "components of " + std::to_string(bytes) +
                           " bytes in a storage with lanes: must be of 2, 4 or 8");
 }
-
-bool alike(const field_view& a, const field_view& b) { return a.shape == b.shape && a.order->places_like(*b.order); }
 
 } // namespace
 
@@ -90,61 +166,79 @@ void check_transfers(const std::vector<transfer>& sends, const std::vector<trans
     require_storage(bindings, who);
     require_enumerator(who + "path", options.path);
     const binding& first = bindings.front();
+    for (const field_view& f : first.destination) check_sites(receives, *f.order, who);
+    for (const field_view& f : first.source) check_sites(sends, *f.order, who);
     for (const binding& b : bindings) {
         if (b.source.size() != first.source.size() || b.destination.size() != first.source.size())
             throw input_error(who + "each binding needs as many sources and destinations as the first has sources, " +
                               std::to_string(first.source.size()));
         for (std::size_t f = 0; f < b.source.size(); ++f) {
-            for (const field_view& v : {b.source[f], b.destination[f]}) check_shape(v, who, f);
-            if (!alike(b.source[f], first.source[f]) || !alike(b.destination[f], first.destination[f]))
+            const field_view &from = b.source[f], &to = b.destination[f];
+            for (const field_view& v : {from, to}) check_shape(v, who, f);
+            if (from.shape != first.source[f].shape || to.shape != first.destination[f].shape ||
+                !place_alike(*from.order, *first.source[f].order, sends) ||
+                !place_alike(*to.order, *first.destination[f].order, receives))
                 throw input_error(who + "field " + std::to_string(f) +
                                   " differs between bindings: all must have the same components and site order");
-            if (b.source[f].shape != b.destination[f].shape)
-                throw input_error(who + "field " + std::to_string(f) + " has " + text_of(b.source[f].shape) +
-                                  " per site as source and " + text_of(b.destination[f].shape) + " as destination");
-            if (options.add && b.source[f].shape.kind == scalar::bits)
+            if (from.shape != to.shape)
+                throw input_error(who + "field " + std::to_string(f) + " has " + text_of(from.shape) +
+                                  " per site as source and " + text_of(to.shape) + " as destination");
+            if (options.add && from.shape.kind == scalar::bits)
                 throw input_error(who + "field " + std::to_string(f) +
                                   " is not of float or double: nothing can be added");
         }
     }
-    const bool fills =
-        std::any_of(receives.begin(), receives.end(), [](const transfer& t) { return !t.sites.empty(); });
+    const bool fills = std::ranges::any_of(receives, [](const transfer& t) { return sites_in(t) > 0; });
     for (const binding& b : bindings)
         for (std::size_t f = 0; fills && !options.add && f < b.destination.size(); ++f)
             for (std::size_t g = 0; g < f; ++g)
                 if (b.destination[f].data == b.destination[g].data)
                     throw input_error(who + "fields " + std::to_string(g) + " and " + std::to_string(f) +
                                       " of a binding have one destination: its sites would be received twice");
-    for (std::size_t f = 0; f < first.source.size(); ++f) {
-        const lattice::site_order &from = *first.source[f].order, &to = *first.destination[f].order;
-        std::vector<char> received(static_cast<std::size_t>(to.volume())); // bytes, because bits take longer to set
-        for (const transfer& t : receives)
-            for (const std::int32_t site : t.sites) {
-                if (!is_in(site, to)) throw_no_site(site, to, t, options.name);
-                if (std::exchange(received[site], 1) != 0 && !options.add)
-                    throw input_error(who + "site " + std::to_string(site) +
-                                      " is received twice, last in the transfer with " + rank_text(t.peer) + ", tag " +
-                                      std::to_string(t.tag));
+
+    std::map<const lattice::site_order*, position_set> received; // by the order that places the sites
+    const auto received_in = [&](const lattice::site_order& order) -> const position_set& {
+        const auto [place, fresh] = received.try_emplace(&order);
+        for (std::size_t i = 0; fresh && i < receives.size(); ++i) {
+            const std::int64_t again = place->second.add(positions(receives[i], order));
+            if (again >= 0 && !options.add)
+                throw input_error(who + "site " + std::to_string(order.site(again)) + " is received twice, last " +
+                                  in_transfer(receives[i]));
+        }
+        return place->second;
+    };
+    for (const field_view& f : first.destination) received_in(*f.order);
+    std::set<std::pair<const lattice::site_order*, const lattice::site_order*>> compared;
+    for (const binding& b : bindings)
+        for (const field_view& from : b.source)
+            for (const field_view& to : b.destination) {
+                if (from.data != to.data || from.order->lane_width() != to.order->lane_width()) continue;
+                if (!compared.emplace(from.order.get(), to.order.get()).second) continue;
+                for (const transfer& t : sends)
+                    if (const std::int64_t both = received_in(*to.order).common(positions(t, *from.order)); both >= 0)
+                        throw input_error(who + "site " + std::to_string(from.order->site(both)) +
+                                          " is both sent and received in one exchange");
             }
-        // In place if any destination is this field: all bindings have the same sites.
-        const bool in_place = std::any_of(bindings.begin(), bindings.end(), [&](const binding& b) {
-            return std::any_of(b.destination.begin(), b.destination.end(), [&](const field_view& d) {
-                return b.source[f].data == d.data && from.places_like(*d.order);
-            });
+}
+
+std::int64_t sites_in(const transfer& t) {
+    std::int64_t sites = std::ssize(t.sites);
+    for (const strided_box& box : t.boxes) sites += box.sites();
+    return sites;
+}
+
+void append_sites(const transfer& t, std::vector<std::int32_t>& sites) {
+    sites.insert(sites.end(), t.sites.begin(), t.sites.end());
+    for (const strided_box& box : t.boxes)
+        for_each_row(box, [&](std::int64_t row) {
+            for (int x = 0; x < box.extents[0]; ++x)
+                sites.push_back(static_cast<std::int32_t>(row + x * box.strides[0]));
         });
-        for (const transfer& t : sends)
-            for (const std::int32_t site : t.sites) {
-                if (!is_in(site, from)) throw_no_site(site, from, t, options.name);
-                if (in_place && received[site] != 0)
-                    throw input_error(who + "site " + std::to_string(site) +
-                                      " is both sent and received in one exchange");
-            }
-    }
 }
 
 sites_by_tag count_sites(const std::vector<transfer>& list, const by_tag& tags) {
     sites_by_tag sites;
-    for (const auto& [tag, i] : tags) sites.emplace(tag, std::ssize(list[i].sites));
+    for (const auto& [tag, i] : tags) sites.emplace(tag, sites_in(list[i]));
     return sites;
 }
 
@@ -166,10 +260,29 @@ void compare_transfers(const sites_by_tag& sent, const sites_by_tag& expected, i
 }
 
 position_list positions(const std::vector<transfer>& list, const by_tag& tags, const lattice::site_order& order) {
-    return position_list::of([&](auto&& visit) {
-        for (const auto& [tag, i] : tags)
-            for (const std::int32_t site : list[i].sites) visit(order.position(site));
+    return position_list::of_runs([&](auto&& visit) {
+        for (const auto& [tag, i] : tags) visit_positions(list[i], order, visit);
     });
+}
+
+strided_box box_in(const lattice::box& part, const lattice::coordinate& array, const lattice::coordinate& every,
+                   std::int64_t first) {
+    strided_box box{.first = first};
+    std::int64_t distance = 1;
+    for (int mu = 0; mu < lattice::dimensions; ++mu) {
+        const std::int64_t origin = part.origin[mu], sites = part.extents[mu];
+        if (origin < 0 || sites < 0 || origin + sites > array[mu])
+            throw input_error("box_in: the box of " + lattice::to_string(part.extents) + " at " +
+                              lattice::to_string(part.origin) + " does not lie in an array of " +
+                              lattice::to_string(array));
+        if (every[mu] < 1)
+            throw input_error("box_in: every " + lattice::to_string(every) + ": must be 1 or more in each dimension");
+        box.first += origin * distance;
+        box.extents[mu] = static_cast<int>((sites + every[mu] - 1) / every[mu]);
+        box.strides[mu] = every[mu] * distance;
+        distance *= array[mu];
+    }
+    return box;
 }
 
 std::vector<std::int32_t> sites_of(const lattice::box& part, const lattice::coordinate& extents) {

@@ -32,9 +32,13 @@ using by_peer = std::map<int, by_tag>;
 by_peer sorted_transfers(const std::vector<transfer>& list, const char* verb, const comm::job& j,
                          const std::string& name);
 /// Err: input_error: bindings that differ in shape; a site that a field does not have, that is received twice, or that
-/// is both sent and received.
+/// is both sent and received.  Cost: O(sites of the transfers), whatever the size of the fields.
 void check_transfers(const std::vector<transfer>& sends, const std::vector<transfer>& receives,
                      const std::vector<binding>& bindings, const region_plan_options& options);
+/// Number of sites that a transfer lists.
+std::int64_t sites_in(const transfer& t);
+/// Appends them, in message order.
+void append_sites(const transfer& t, std::vector<std::int32_t>& sites);
 /// Number of sites by tag: what the two ends of a message compare.
 using sites_by_tag = std::map<std::uint32_t, std::int64_t>;
 sites_by_tag count_sites(const std::vector<transfer>& list, const by_tag& tags);

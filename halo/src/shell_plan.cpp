@@ -125,7 +125,7 @@ void shell_plan::make_reverse(const lattice::decomposition& cut, const std::vect
 
 void shell_plan::list_sent_sites(const lattice::decomposition& cut) {
     const shell_transfers t = shell_at_once(cut, job_.rank(), options_);
-    for (const transfer& sent : t.sends) sent_sites_.insert(sent_sites_.end(), sent.sites.begin(), sent.sites.end());
+    for (const transfer& sent : t.sends) append_sites(sent, sent_sites_);
     std::sort(sent_sites_.begin(), sent_sites_.end());
     sent_sites_.erase(std::unique(sent_sites_.begin(), sent_sites_.end()), sent_sites_.end());
 }

@@ -62,20 +62,41 @@ class transfer_list {
         const int opposite = directions - 1 - index;
         // The receiver's direction identifies the transfer: the sender's is the opposite one.
         if (is_filled(cut_, peer, options_, direction_of(opposite)))
-            list_.sends.push_back({peer, static_cast<std::uint32_t>(opposite),
-                                   sites(layers_along(cut_, rank_, options_, d, false, grown_below))});
+            list_.sends.push_back(
+                transfer_of(peer, opposite, layers_along(cut_, rank_, options_, d, false, grown_below)));
         if (!is_filled(cut_, rank_, options_, d)) return;
         const box ghosts = ghosts_along(cut_, rank_, options_, d, grown_below);
-        list_.receives.push_back({peer, static_cast<std::uint32_t>(index), sites(ghosts)});
+        list_.receives.push_back(transfer_of(peer, index, ghosts));
         list_.ghosts.push_back({d, within(outer_, ghosts), peer});
     }
     shell_transfers take() { return std::move(list_); }
 
   private:
-    /// The selected sites of a box of global coordinates, as the field numbers them.
-    [[nodiscard]] std::vector<std::int32_t> sites(const box& part) const {
-        return selected(appended_ ? appended_->numbers(part) : sites_of(within(outer_, part), outer_.extents), part,
-                        cut_.global(), options_);
+    /// The transfer of the selected sites of a box of global coordinates, as the field numbers them.
+    [[nodiscard]] transfer transfer_of(int peer, int direction, const box& part) const {
+        transfer t{peer, static_cast<std::uint32_t>(direction), {}};
+        if (!options_.parity && !options_.select) {
+            if (const std::optional<strided_box> whole = box_of(part)) {
+                t.boxes.push_back(*whole);
+                return t;
+            }
+        }
+        t.sites = selected(appended_ ? appended_->numbers(part) : sites_of(within(outer_, part), outer_.extents), part,
+                           cut_.global(), options_);
+        return t;
+    }
+    /// Nothing if the field has no such box: appended ghosts along several directions do not form one.
+    [[nodiscard]] std::optional<strided_box> box_of(const box& part) const {
+        if (!appended_) return box_in(within(outer_, part), outer_.extents);
+        const box local = cut_.local_box(rank_);
+        const auto holds = [&](const box& whole) {
+            return whole.contains(part.origin) && whole.contains(part.site(part.volume() - 1));
+        };
+        if (part.volume() == 0) return strided_box{};
+        if (holds(local)) return box_in(within(local, part), local.extents);
+        for (const appended_sites::region& r : appended_->ghosts())
+            if (holds(r.sites)) return box_in(within(r.sites, part), r.sites.extents, {1, 1, 1, 1}, r.first);
+        return std::nullopt;
     }
 
     const lattice::decomposition& cut_;

@@ -4,6 +4,7 @@
 #include <halocline/comm/detail/claim_lines.hpp>
 
 #include <algorithm>
+#include <unordered_map>
 
 namespace halocline::halo {
 namespace {
@@ -63,13 +64,13 @@ std::vector<std::int32_t> listed(const position_list& positions) {
 /// Sites of a storage with lanes, by outer index; a lane that is wanted twice is in two groups. Empty unless most sites
 /// come in fours of neighbouring lanes: others are copied faster one by one, in the order of the message.
 std::vector<std::int32_t> groups_of(const std::vector<std::int64_t>& positions, int lanes) {
-    std::vector<std::int32_t> groups, group_of; // group_of: by outer index, its latest group
+    std::vector<std::int32_t> groups;
+    std::unordered_map<std::int64_t, std::int32_t> group_of; // by outer index, its latest group
     const std::size_t length = static_cast<std::size_t>(lanes) + 1;
     for (std::size_t i = 0; i < positions.size(); ++i) {
-        const auto outer = static_cast<std::size_t>(positions[i] / lanes),
-                   lane = static_cast<std::size_t>(positions[i] % lanes);
-        if (group_of.size() <= outer) group_of.resize(outer + 1, -1);
-        std::int32_t& group = group_of[outer];
+        const std::int64_t outer = positions[i] / lanes;
+        const auto lane = static_cast<std::size_t>(positions[i] % lanes);
+        std::int32_t& group = group_of.try_emplace(outer, -1).first->second;
         if (group < 0 || groups[static_cast<std::size_t>(group) * length + 1 + lane] >= 0) {
             group = static_cast<std::int32_t>(groups.size() / length);
             groups.resize(groups.size() + length, -1);

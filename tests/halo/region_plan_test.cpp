@@ -7,7 +7,9 @@
 #include <halocline/halo/region_plan.hpp>
 
 #include <algorithm>
+#include <array>
 #include <functional>
+#include <map>
 
 using namespace halocline_test;
 using comm::status;
@@ -64,14 +66,23 @@ box intersection(const box& a, const box& b) {
     return c;
 }
 
-/// Sites of `part` in the storage of p.
-std::vector<std::int32_t> sites_in(const patch& p, const box& part, int width) {
+/// How an end of a transfer describes its sites.
+enum class described { by_list, by_box, by_both };
+
+/// A transfer of `part`, which lies in the storage of p.
+transfer transfer_of(int peer, std::uint32_t tag, const patch& p, const box& part, int width, described how) {
+    transfer t{peer, tag, {}};
     const box g = p.grown(width);
     box local = part;
     for (int mu = 0; mu < dimensions; ++mu) local.origin[mu] -= g.origin[mu];
-    std::vector<std::int32_t> sites = halo::sites_of(local, g.extents);
-    for (std::int32_t& s : sites) s += static_cast<std::int32_t>(p.first);
-    return sites;
+    box listed = local, rest = local;
+    listed.extents[2] = how == described::by_list ? local.extents[2] : how == described::by_box ? 0 : 1;
+    rest.origin[2] += listed.extents[2];
+    rest.extents[2] -= listed.extents[2];
+    t.sites = halo::sites_of(listed, g.extents);
+    for (std::int32_t& s : t.sites) s += static_cast<std::int32_t>(p.first);
+    if (how != described::by_list) t.boxes.push_back(halo::box_in(rest, g.extents, {1, 1, 1, 1}, p.first));
+    return t;
 }
 
 /// What a rank sends and receives so that each of its grown boxes is filled from the patches that own its sites.
@@ -89,8 +100,9 @@ shell_transfers transfers_of(const std::vector<patch>& patches, int rank, int wi
             const box part = intersection(from.interior, to.grown(width));
             if (a == b || part.volume() == 0) continue;
             const auto tag = static_cast<std::uint32_t>(a * patches.size() + b);
-            if (from.rank == rank) all.sends.push_back({to.rank, tag, sites_in(from, part, width)});
-            if (to.rank == rank) all.receives.push_back({from.rank, tag, sites_in(to, part, width)});
+            const auto out = static_cast<described>(mixed(tag) % 3), in = static_cast<described>(mixed(tag + 1) % 3);
+            if (from.rank == rank) all.sends.push_back(transfer_of(to.rank, tag, from, part, width, out));
+            if (to.rank == rank) all.receives.push_back(transfer_of(from.rank, tag, to, part, width, in));
         }
     }
     return all;
@@ -159,40 +171,89 @@ TEST_P(RegionPlanOnRanks, FillsTheShellsOfARandomUnionOfBoxes) {
     });
 }
 
-TEST_P(RegionPlanOnRanks, TransposesADistributedMatrix) {
+/// The sites are listed at the receiving end, or form a box there whose dimensions are swapped.
+void transpose_a_matrix(const comm::job& j, bool listed) {
     constexpr int rows = 13, columns = 17, components = 2;
-    run(GetParam(), [&](const comm::job& j) {
-        const int n = j.ranks(), me = j.rank();
-        const auto begin = [&](int size, int rank) { return size * rank / n; };
-        const auto count = [&](int size, int rank) { return begin(size, rank + 1) - begin(size, rank); };
-        // Before: each rank has some rows. After: it has some columns, each a row of the transposed matrix.
-        const coordinate before{columns, count(rows, me), 1, 1}, after{rows, count(columns, me), 1, 1};
-        std::vector<transfer> sends, receives;
-        for (int r = 0; r < n; ++r) {
-            sends.push_back(
-                {r, 0, halo::sites_of({{begin(columns, r), 0, 0, 0}, {count(columns, r), before[1], 1, 1}}, before)});
-            transfer in{r, 0, {}};
+    const int n = j.ranks(), me = j.rank();
+    const auto begin = [&](int size, int rank) { return size * rank / n; };
+    const auto count = [&](int size, int rank) { return begin(size, rank + 1) - begin(size, rank); };
+    // Before: each rank has some rows. After: it has some columns, each a row of the transposed matrix.
+    const coordinate before{columns, count(rows, me), 1, 1}, after{rows, count(columns, me), 1, 1};
+    std::vector<transfer> sends, receives;
+    for (int r = 0; r < n; ++r) {
+        const box part{{begin(columns, r), 0, 0, 0}, {count(columns, r), before[1], 1, 1}};
+        sends.push_back({r, 0, {}, {halo::box_in(part, before)}});
+        transfer in{r, 0, {}};
+        if (listed) {
             for (int i = begin(rows, r); i < begin(rows, r + 1); ++i) // the sender's order: its rows
                 for (int c = 0; c < after[1]; ++c) in.sites.push_back(static_cast<std::int32_t>(c * rows + i));
-            receives.push_back(in);
+        } else {
+            in.boxes.push_back({begin(rows, r), {after[1], count(rows, r), 1, 1}, {rows, 1, 0, 0}});
         }
-        field<float> a(site_order::lexicographic(before), components, &j.memory());
-        field<float> t(site_order::lexicographic(after), components, &j.memory());
-        region_plan plan(j, sends, receives, {{{halo::view(a)}, {halo::view(t)}}}, {.name = "transpose"});
-        const auto element = [](int row, int column, int c) {
-            return static_cast<float>(1000 * row + 10 * column + c);
-        };
-        for (int i = 0; i < before[1]; ++i)
-            for (int k = 0; k < columns; ++k)
-                for (int c = 0; c < components; ++c) a.at(i * columns + k, c) = element(begin(rows, me) + i, k, c);
+        receives.push_back(in);
+    }
+    field<float> a(site_order::lexicographic(before), components, &j.memory());
+    field<float> t(site_order::lexicographic(after), components, &j.memory());
+    region_plan plan(j, sends, receives, {{{halo::view(a)}, {halo::view(t)}}}, {.name = "transpose"});
+    const auto element = [](int row, int column, int c) { return static_cast<float>(1000 * row + 10 * column + c); };
+    for (int i = 0; i < before[1]; ++i)
+        for (int k = 0; k < columns; ++k)
+            for (int c = 0; c < components; ++c) a.at(i * columns + k, c) = element(begin(rows, me) + i, k, c);
 
-        plan.start();
-        ASSERT_EQ(plan.finish(), status::ok);
+    plan.start();
+    ASSERT_EQ(plan.finish(), status::ok);
 
-        for (int k = 0; k < after[1]; ++k)
-            for (int i = 0; i < rows; ++i)
-                for (int c = 0; c < components; ++c)
-                    ASSERT_EQ(t.at(k * rows + i, c), element(i, begin(columns, me) + k, c));
+    for (int k = 0; k < after[1]; ++k)
+        for (int i = 0; i < rows; ++i)
+            for (int c = 0; c < components; ++c)
+                ASSERT_EQ(t.at(k * rows + i, c), element(i, begin(columns, me) + k, c));
+}
+
+TEST_P(RegionPlanOnRanks, TransposesADistributedMatrix) {
+    for (const bool listed : {true, false}) run(GetParam(), [&](const comm::job& j) { transpose_a_matrix(j, listed); });
+}
+
+/// Lexicographic, even/odd, blocked with 4 lanes.
+std::array<std::shared_ptr<const site_order>, 3> orders_of(const coordinate& extents) {
+    return {site_order::lexicographic(extents), site_order::even_odd({{}, extents}),
+            site_order::blocked({{}, extents}, extents, {2, 2, 2, 2}, 4)};
+}
+
+// Every second site along x and every third along z travels to a box that runs backwards along y.
+TEST_P(RegionPlanOnRanks, BoxesTakeSitesAtAnyDistanceInAnySiteOrder) {
+    const coordinate extents{8, 4, 6, 2};
+    const box part{{1, 1, 0, 0}, {7, 2, 6, 2}};
+    const halo::strided_box sent = halo::box_in(part, extents, {2, 1, 3, 1});
+    ASSERT_EQ(sent.extents, (coordinate{4, 2, 2, 2}));
+    const halo::strided_box received{8 * 3, {4, 2, 2, 2}, {1, -8, 8 * 4, 8 * 4 * 6}};
+    run(GetParam(), [&](const comm::job& j) {
+        const int up = (j.rank() + 1) % j.ranks(), down = (j.rank() + j.ranks() - 1) % j.ranks();
+        for (const auto& from : orders_of(extents))
+            for (const auto& to : orders_of(extents)) {
+                field<double> x(from, 3, &j.memory()), y(to, 3, &j.memory());
+                region_plan plan(j, {{up, 0, {}, {sent}}}, {{down, 0, {}, {received}}},
+                                 {{{halo::view(x)}, {halo::view(y)}}});
+                const auto value = [](int rank, std::int64_t site, int c) {
+                    return static_cast<double>(10000 * rank + 10 * site + c + 1);
+                };
+                for (std::int64_t i = 0; i < x.volume(); ++i)
+                    for (int c = 0; c < 3; ++c) x.at(i, c) = value(j.rank(), i, c);
+                std::fill(y.values().begin(), y.values().end(), poison);
+
+                plan.start();
+                ASSERT_EQ(plan.finish(), status::ok);
+
+                std::map<std::int64_t, std::int64_t> source_of; // where the boxes say that each site comes from
+                for (int t = 0; t < 2; ++t)
+                    for (int z = 0; z < 2; ++z)
+                        for (int k = 0; k < 2; ++k)
+                            for (int i = 0; i < 4; ++i)
+                                source_of[lattice::lexicographic_index({i, 3 - k, z, t}, extents)] =
+                                    lattice::lexicographic_index({1 + 2 * i, 1 + k, 3 * z, t}, extents);
+                for (std::int64_t i = 0; i < y.volume(); ++i)
+                    for (int c = 0; c < 3; ++c)
+                        ASSERT_EQ(y.at(i, c), source_of.contains(i) ? value(down, source_of[i], c) : poison);
+            }
     });
 }
 
@@ -263,6 +324,57 @@ TEST(RegionPlan, NamesBothEndsOfATransferThatDisagree) {
               "ranks, with the same tag and number of sites");
 }
 
+TEST(RegionPlan, NamesBothEndsWhereABoxMeetsAList) {
+    const std::string text = refusal_by_all(2, [](const comm::job& j) {
+        field<double> x(row_of(8), 1);
+        const int other = 1 - j.rank();
+        const halo::strided_box four = halo::box_in({{}, {2, 2, 1, 1}}, {4, 2, 1, 1});
+        region_plan plan(j, {{other, 9, {}, {four}}}, {{other, 9, {2, 3, 7}}}, {halo::bind(x)}, {.name = "uneven"});
+    });
+    EXPECT_EQ(text,
+              "'uneven': rank 0 sends 4 sites as tag 9 to rank 1, which expects 3 sites; list the transfer on both "
+              "ranks, with the same tag and number of sites");
+}
+
+TEST(RegionPlan, RefusesBoxesThatTheFieldDoesNotHave) {
+    const auto refused = [](const halo::strided_box& sent, const halo::strided_box& received) {
+        return refusal_by_all(1, [&](const comm::job& j) {
+            field<double> x(row_of(8), 1), y(row_of(8), 1);
+            region_plan plan(j, {{0, 3, {}, {sent}}}, {{0, 3, {}, {received}}}, {{{halo::view(x)}, {halo::view(y)}}});
+        });
+    };
+    const halo::strided_box pair{0, {2, 1, 1, 1}, {1, 0, 0, 0}}, none{};
+    const std::string where = ", in the transfer with rank 0, tag 3";
+
+    EXPECT_EQ(refused(pair, pair), "accepted");
+    EXPECT_EQ(refused(none, none), "accepted");
+    EXPECT_EQ(refused({7, {1, 2, 1, 1}, {0, 2, 0, 0}}, pair),
+              "'regions': site 9 is not in the field of 8 sites" + where);
+    EXPECT_EQ(refused(pair, {1, {2, 1, 1, 1}, {-2, 0, 0, 0}}),
+              "'regions': site -1 is not in the field of 8 sites" + where);
+    EXPECT_EQ(refused({-1, {1, 1, 1, 1}, {}}, pair), "'regions': site -1 is not in the field of 8 sites" + where);
+    EXPECT_EQ(refused(pair, {0, {1, 1, 2, 1}, {1, 1, std::int64_t{1} << 62, 1}}),
+              "'regions': a box has stride 4611686018427387904 in z, the field 8 sites" + where);
+    EXPECT_EQ(refused({0, {2, -1, 1, 1}, {}}, pair), "'regions': a box of 2.-1.1.1: extents must be 0 or more" + where);
+    EXPECT_EQ(refused({0, {1 << 20, 1 << 20, 1, 1}, {}}, pair),
+              "'regions': a box of 1048576.1048576.1.1 has more than 2147483647 sites" + where);
+    EXPECT_EQ(refused(pair, {5, {2, 1, 1, 1}, {}}), "'regions': site 5 is received twice, last" + where.substr(1));
+    EXPECT_EQ(refused({5, {2, 1, 1, 1}, {}}, pair), "accepted") << "a site may be sent twice";
+}
+
+TEST(RegionPlan, RefusesPartsThatTheirArrayDoesNotHave) {
+    const auto refused = [](const box& part, const coordinate& every) {
+        return refusal([&] { (void)halo::box_in(part, {8, 4, 2, 1}, every); });
+    };
+
+    EXPECT_EQ(refused({{6, 0, 0, 0}, {3, 1, 1, 1}}, {1, 1, 1, 1}),
+              "box_in: the box of 3.1.1.1 at 6.0.0.0 does not lie in an array of 8.4.2.1");
+    EXPECT_EQ(refused({{0, 0, -1, 0}, {3, 1, 1, 1}}, {1, 1, 1, 1}),
+              "box_in: the box of 3.1.1.1 at 0.0.-1.0 does not lie in an array of 8.4.2.1");
+    EXPECT_EQ(refused({{}, {3, 1, 1, 1}}, {1, 0, 1, 1}), "box_in: every 1.0.1.1: must be 1 or more in each dimension");
+    EXPECT_EQ(refused({{}, {8, 4, 2, 1}}, {1, 1, 1, 1}), "accepted");
+}
+
 TEST(RegionPlan, RefusesSitesThatAreNotInTheField) {
     const std::string text = refusal_by_all(1, [](const comm::job& j) {
         field<double> x(row_of(8), 1);
@@ -289,6 +401,33 @@ TEST(RegionPlan, RefusesASiteThatIsSentAndReceived) {
         both(j, x, x);
     });
     EXPECT_EQ(text, "'regions': site 4 is both sent and received in one exchange");
+}
+
+TEST(RegionPlan, RefusesBindingsWhoseOrdersPlaceTheSitesOtherwise) {
+    const lattice::box cube{{}, {4, 4, 4, 4}};
+    const auto refused = [&](const box& second, const std::vector<std::int32_t>& sites) {
+        return refusal_by_all(1, [&](const comm::job& j) {
+            field<double> x(site_order::even_odd(cube), 1), y(site_order::even_odd(second), 1);
+            region_plan plan(j, {{0, 0, {0}}}, {{0, 0, sites}}, {halo::bind(x), halo::bind(y)});
+        });
+    };
+
+    EXPECT_EQ(refused(cube, {5}), "accepted") << "another order that is equal";
+    EXPECT_EQ(refused({{1, 0, 0, 0}, {4, 4, 4, 4}}, {5}),
+              "'regions': field 0 differs between bindings: all must have the same components and site order");
+}
+
+// The same memory seen through two orders: what counts is where the sites lie.
+TEST(RegionPlan, RefusesAPlaceThatIsSentAndReceivedByTwoOrders) {
+    const std::string text = refusal_by_all(1, [](const comm::job& j) {
+        const lattice::box cube{{}, {4, 4, 4, 4}};
+        field<double> x(site_order::lexicographic(cube.extents), 1);
+        halo::field_view other = halo::view(x);
+        other.order = site_order::even_odd(cube);
+        const auto place = static_cast<std::int32_t>(other.order->position(9));
+        region_plan plan(j, {{0, 0, {place}}}, {{0, 0, {9}}}, {{{halo::view(x)}, {other}}});
+    });
+    EXPECT_NE(text.find(" is both sent and received in one exchange"), std::string::npos) << text;
 }
 
 TEST(RegionPlan, RefusesComponentsOfAnotherTypeAtTheOtherEnd) {

@@ -21,6 +21,8 @@ void blur(const comm::job& job, const lattice::decomposition& cut, int steps);
 void exchange_faces(const comm::job& job, const lattice::decomposition& cut, spinors& y, spinors& x);
 void exchange_inside(const comm::job& job, const lattice::decomposition& cut, const halo::ghost_widths& widths);
 void exchange_appended(const comm::job& job, const lattice::decomposition& cut, const lattice::site_order* own_order);
+void transpose_matrix(const comm::job& job, int rows, int columns, lattice::field<double>& a,
+                      lattice::field<double>& transposed);
 void exchange_packed(const comm::job& job, const lattice::decomposition& cut,
                      const std::shared_ptr<const lattice::site_order>& order,
                      const std::array<halo::block_map, lattice::faces>& projections,
@@ -73,6 +75,24 @@ void exchange_appended(const comm::job& job, const lattice::decomposition& cut, 
     f.at(sites.ghosts({1, 0, 0, -1})->first, 0) = 1; // the first ghost behind the edge x-high, t-low; component 0
     plan.start_reverse();                            // adds the ghosts to the sites that they are copies of
     plan.finish_or_throw();
+}
+
+void transpose_matrix(const comm::job& job, int rows, int columns, lattice::field<double>& a,
+                      lattice::field<double>& transposed) {
+    const auto begin = [&](int size, int rank) { return size * rank / job.ranks(); };
+    const auto part = [&](int size, int rank) { return begin(size, rank + 1) - begin(size, rank); };
+    const int me = job.rank(), mine = part(columns, me);
+    const lattice::coordinate here{columns, part(rows, me), 1, 1}; // my rows of the matrix
+    std::vector<halo::transfer> sends, receives;
+    for (int r = 0; r < job.ranks(); ++r) {
+        const lattice::box columns_of_r{{begin(columns, r), 0, 0, 0}, {part(columns, r), here[1], 1, 1}};
+        sends.push_back({r, 0, {}, {halo::box_in(columns_of_r, here)}});
+        // The same order of sites in the transposed matrix: neighbours in a row of the old one are `rows` sites apart.
+        receives.push_back({r, 0, {}, {{begin(rows, r), {mine, part(rows, r), 1, 1}, {rows, 1, 0, 0}}}});
+    }
+    halo::region_plan transpose(job, sends, receives, {{{halo::view(a)}, {halo::view(transposed)}}});
+    transpose.start();
+    transpose.finish_or_throw();
 }
 
 void exchange_packed(const comm::job& job, const lattice::decomposition& cut,

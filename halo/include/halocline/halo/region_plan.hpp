@@ -21,6 +21,7 @@
 #include <halocline/lattice/field.hpp>
 #include <halocline/lattice/geometry.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -32,11 +33,32 @@ namespace halocline::halo {
 
 class copying_team;
 
-/// This rank's end of a transfer: sites that go to, or come from, one rank (possibly itself).
+/// Sites at equal distances along up to four dimensions, the first of which runs fastest: site i, with 0 <= i[mu] <
+/// extents[mu], has index first + i[0] * strides[0] + … + i[3] * strides[3] in the field. Swapped dimensions transpose;
+/// a stride may be negative, or 0 for a site that is sent several times.
+struct strided_box {
+    std::int64_t first = 0;
+    lattice::coordinate extents{};
+    std::array<std::int64_t, lattice::dimensions> strides{};
+
+    [[nodiscard]] std::int64_t sites() const { return lattice::volume(extents); }
+};
+
+/// Every every[mu]-th site of `part`, from its origin on, in an array of these extents whose sites are consecutive in
+/// the field, from index `first` on: the field's own box, or one of several boxes that it holds.
+/// Err: input_error unless the array has these sites.
+strided_box box_in(const lattice::box& part, const lattice::coordinate& array,
+                   const lattice::coordinate& every = {1, 1, 1, 1}, std::int64_t first = 0);
+
+/// This rank's end of a transfer: sites that go to, or come from, one rank (possibly itself), as a list, as boxes, or
+/// both. The other end may list them in another way.
 struct transfer {
     int peer = 0;                    ///< the rank at the other end
     std::uint32_t tag = 0;           ///< equal at both ends; unique among the transfers from one rank to the other
     std::vector<std::int32_t> sites; ///< lexicographic indices in the field's box, in message order
+    /// Follow `sites` in the message, one after the other. A plan keeps their rows, which take a few bytes each unless
+    /// the site order scatters them, rather than their sites.
+    std::vector<strided_box> boxes{};
 };
 
 /// The sites of `part`, x fastest, as lexicographic indices in a box of these extents.
@@ -80,7 +102,9 @@ class region_plan {
     /// have different numbers of bindings, if those that they use in one exchange belong together.
     /// Err:  on every rank: input_error (ends of a transfer that disagree, with both values; a site that the field does
     ///       not have; a destination that is filled twice); job_error.
-    /// Cost: O(this rank's transfers) messages, time and memory, and one sum over the job.
+    /// Cost: O(sites of this rank's transfers) time, O(their runs of adjacent sites) memory, whatever the size of the
+    ///       fields, one message per peer, and one sum over the job. Over a network, fields that its device reads and
+    ///       writes in place are registered whole.
     region_plan(const comm::job& j, std::vector<transfer> sends, std::vector<transfer> receives,
                 std::vector<binding> bindings, region_plan_options options = {});
     region_plan(region_plan&&) noexcept;

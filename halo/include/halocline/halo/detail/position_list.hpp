@@ -13,6 +13,8 @@ namespace halocline::halo {
 struct position_run {
     std::int64_t first = 0, stride = 0;
     std::int32_t sites = 0, count = 0;
+
+    friend bool operator==(const position_run&, const position_run&) = default;
 };
 
 class position_list {
@@ -28,14 +30,19 @@ class position_list {
     /// From the positions that `walk(visit)` visits, in order.  Cost: a few ns per position.
     template <class Walk>
     static position_list of(Walk&& walk) {
+        return of_runs([&](auto&& visit) { walk([&](std::int64_t position) { visit(position, position + 1); }); });
+    }
+    /// From the runs of neighbours [begin, end) that `walk(visit)` visits, in order.  Cost: a few ns per run.
+    template <class Walk>
+    static position_list of_runs(Walk&& walk) {
         position_list list;
         std::int64_t first = 0, next = 0;
-        walk([&](std::int64_t position) {
-            if (position != next) {
+        walk([&](std::int64_t begin, std::int64_t end) {
+            if (begin != next) {
                 list.append(first, next);
-                first = position;
+                first = begin;
             }
-            next = position + 1;
+            next = end;
         });
         list.append(first, next);
         return list;
@@ -49,6 +56,8 @@ class position_list {
     [[nodiscard]] bool is_counted() const {
         return runs_.empty() || (size_ == runs_.front().sites && runs_.front().first == 0);
     }
+    /// Do both hold the same positions in the same order?  Pre: neither was made from runs().
+    friend bool operator==(const position_list&, const position_list&) = default;
     /// All positions, one by one.
     [[nodiscard]] std::vector<std::int64_t> expanded() const;
     /// A position in the middle of a longest run, where neither stores next to the list nor prefetchers disturb a
