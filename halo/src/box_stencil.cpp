@@ -34,10 +34,6 @@ box_parts parts_of(const comm::job& j, const lattice::decomposition& cut, const 
         check({.who = who, .widths = options.widths, .boundaries = options.boundaries, .self_exchange = true}, cut,
               j.ranks());
         if (options.fields < 1) throw input_error(who + std::to_string(options.fields) + " fields: must be 1 or more");
-        for (int mu = 0; mu < dimensions; ++mu)
-            if (options.boundaries[mu] == lattice::boundary::antiperiodic)
-                throw input_error(who + "antiperiodic in " + "xyzt"[mu] +
-                                  ": must be periodic or open; a sign belongs into the kernel");
     });
 
     const box local = cut.local_box(j.rank());

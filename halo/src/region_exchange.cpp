@@ -153,18 +153,26 @@ void region_plan::state::review_paths() noexcept {
 
 void region_plan::state::unpack(const region_message& m, const std::byte* message) const noexcept {
     const std::vector<field_view>& destination = bindings[bound].destination;
-    const auto place = [&](std::int64_t first, std::int64_t last) noexcept {
+    const auto place_all = [&](std::int64_t first, std::int64_t last) noexcept {
         const std::byte* values = message;
         for (std::size_t f = 0; f < destination.size(); ++f) {
-            if (options.add)
-                m.in[f].add(values, destination[f].data, destination[f].shape, first, last);
-            else
-                m.in[f].copy(values, destination[f].data, destination[f].shape, first, last);
+            place(values, m.in[f], m.phased, options.add, destination[f], first, last);
             values += static_cast<std::size_t>(m.receive_sites) * destination[f].shape.bytes();
         }
     };
-    if (options.add) return place(0, m.receive_sites); // a site may occur twice: added by one thread, in order
-    by_team(m.receive_sites, place);
+    if (options.add) return place_all(0, m.receive_sites); // a site may occur twice: added by one thread, in order
+    by_team(m.receive_sites, place_all);
+}
+
+void region_plan::state::multiply(const region_message& m) noexcept {
+    if (m.phased.empty()) return;
+    const std::uint64_t before = comm::ticks();
+    const std::vector<field_view>& destination = bindings[bound].destination;
+    by_team(m.receive_sites, [&](std::int64_t first, std::int64_t last) noexcept {
+        for (std::size_t f = 0; f < destination.size(); ++f)
+            multiply_in_place(m.again[f], m.in[f], m.phased, destination[f], first, last);
+    });
+    times.note_unpacking(comm::ticks() - before);
 }
 
 void region_plan::state::advance() noexcept {
@@ -172,7 +180,9 @@ void region_plan::state::advance() noexcept {
     if (unsent > 0) send_direct();
     const auto note_arrived = [&](auto& channel) {
         region_message& m = messages[channel.index()];
-        if (!m.there && channel.arrived(k) && channel.check(k) == comm::status::ok) note(m);
+        if (m.there || !channel.arrived(k) || channel.check(k) != comm::status::ok) return;
+        multiply(m);
+        note(m);
     };
     channels.for_each_direct(note_arrived);
     channels.for_each_far_direct(note_arrived);

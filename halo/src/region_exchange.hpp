@@ -41,6 +41,8 @@ struct region_plan::state {
     /// Copies to the fields that peers have freed in the meantime.
     void send_direct() noexcept;
     void unpack(const region_message& m, const std::byte* message) const noexcept;
+    /// Multiplies what has arrived in place by its phases.
+    void multiply(const region_message& m) noexcept;
     /// Number of pieces in which the team copies a message; 1 if more would not pay.
     [[nodiscard]] int pieces(std::int64_t sites) const noexcept {
         const std::size_t bytes = static_cast<std::size_t>(sites) * site_bytes;

@@ -65,12 +65,18 @@ void make_packed(region_message& m, const region_end& end, const binding& fields
     const position_list sent = position_list::counted(m.send_sites), come = position_list::counted(m.receive_sites);
     for (std::size_t f = 0; f < fields.source.size(); ++f) {
         m.out.emplace_back(end.out[f], fields.source[f].order->lane_width(), sent, 1);
-        m.in.emplace_back(come, 1, end.in[f], fields.destination[f].order->lane_width());
+        m.in.emplace_back(come, 1, end.in[f], fields.destination[f].order->lane_width(), !m.phased.empty());
     }
 }
 
 void make_direct(region_message& m, const region_end& end, const binding& fields, const region_outline& theirs) {
     m.targets = theirs.targets;
+    const position_list come = position_list::counted(m.receive_sites);
+    for (std::size_t f = 0; !m.phased.empty() && f < fields.destination.size(); ++f) {
+        const int lanes = fields.destination[f].order->lane_width();
+        m.in.emplace_back(come, 1, end.in[f], lanes, true);
+        m.again.emplace_back(end.in[f], lanes, come, 1, true);
+    }
     for (std::size_t f = 0; f < fields.source.size(); ++f) {
         const int lanes = theirs.filled[f].lanes;
         const position_list& filled = theirs.filled[f].positions;

@@ -3,6 +3,7 @@
 // has, region_outline what it tells the peer, region_message the result.
 #pragma once
 
+#include "arriving_sites.hpp"
 #include "region_paths.hpp"
 
 #include <halocline/comm/costs.hpp>
@@ -25,8 +26,10 @@ struct region_message {
     path_watch watch;
     std::string why; ///< the reason for that path
     std::int64_t send_sites = 0, receive_sites = 0;
-    std::vector<site_copy> out; ///< by field: source -> message, or source -> the peer's destination (direct)
-    std::vector<site_copy> in;  ///< by field: message -> destination (packed)
+    std::vector<site_copy> out;       ///< by field: source -> message, or source -> the peer's destination (direct)
+    std::vector<site_copy> in;        ///< by field: message -> destination (packed; direct if some sites have a phase)
+    std::vector<phased_sites> phased; ///< those of the sites that arrive that have a phase
+    std::vector<site_copy> again;     ///< by field: destination -> message (direct if some sites have a phase)
     /// Direct: where the peer's destinations lie in its slab, [its binding][field].
     std::vector<std::vector<std::size_t>> targets;
     /// Direct over a network: the device's writes, and the fields known to it (all destinations, then all sources).

@@ -96,7 +96,7 @@ verdict<path> agreed_path(const region_end& end, const path_choice& mine, const 
     return {path::packed, paths.reason(theirs.in_the_way, end, end.peer)};
 }
 
-region_message message_of(const region_end& end, const verdict<path>& agreed) {
+region_message message_of(const region_end& end, const std::vector<transfer>& receives, const verdict<path>& agreed) {
     region_message m;
     m.peer = end.peer;
     m.path = agreed.choice;
@@ -104,6 +104,12 @@ region_message message_of(const region_end& end, const verdict<path>& agreed) {
     m.send_sites = end.out.front().size();
     m.receive_sites = end.in.front().size();
     m.receives = end.received;
+    std::int64_t first = 0;
+    for (const int i : end.received) {
+        const std::int64_t last = first + sites_in(receives[i]);
+        if (receives[i].phase != 1.0) m.phased.push_back({first, last, receives[i].phase});
+        first = last;
+    }
     return m;
 }
 
@@ -135,7 +141,7 @@ std::vector<region_message> make_messages(const comm::job& j, const std::vector<
             const region_end& end = ends[i];
             const region_outline theirs = decoded(heard[i]);
             require_match(outlines[i], theirs, j.rank(), end.peer, options.name);
-            region_message m = message_of(end, agreed_path(end, choices[i], theirs, paths));
+            region_message m = message_of(end, receives, agreed_path(end, choices[i], theirs, paths));
             if (m.path == path::direct) {
                 make_direct(m, end, fields, theirs);
                 if (end.far) m.known = paths.registered(end);

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "region_transfers.hpp"
 
+#include "arriving_sites.hpp"
 #include "position_set.hpp"
 
 #include <halocline/base/enumerators.hpp>
 #include <halocline/base/error.hpp>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdio>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -96,6 +99,39 @@ bool place_alike(const lattice::site_order& a, const lattice::site_order& b, con
     if (a.extents() != b.extents() || a.lane_width() != b.lane_width()) return false;
     if (a.is_lexicographic() && b.is_lexicographic()) return true;
     return std::ranges::all_of(list, [&](const transfer& t) { return positions(t, a) == positions(t, b); });
+}
+
+/// Err: input_error unless the fields can be multiplied by the phases of what they receive.
+void check_phases(const std::vector<transfer>& sends, const std::vector<transfer>& receives,
+                  const std::vector<field_view>& fields, const std::string& who) {
+    const auto text = [](std::complex<double> p) {
+        char digits[64];
+        std::snprintf(digits, sizeof digits, "phase (%g, %g)", p.real(), p.imag());
+        return std::string(digits);
+    };
+    for (const transfer& t : sends)
+        if (t.phase != 1.0)
+            throw input_error(who + text(t.phase) + ": sends have none, it belongs to the receive, " + in_transfer(t));
+    for (const transfer& t : receives) {
+        if (t.phase == 1.0) continue;
+        if (!std::isfinite(t.phase.real()) || !std::isfinite(t.phase.imag()))
+            throw input_error(who + text(t.phase) + ": must be finite, " + in_transfer(t));
+        for (std::size_t f = 0; f < fields.size(); ++f) {
+            const site_shape& shape = fields[f].shape;
+            const std::string field = who + "field " + std::to_string(f) + " ";
+            if (shape.kind == scalar::bits)
+                throw input_error(field + "is not of float or double: nothing can be multiplied by " + text(t.phase) +
+                                  ", " + in_transfer(t));
+            if (t.phase.imag() != 0 && shape.components % 2 != 0)
+                throw input_error(field + "has " + std::to_string(shape.components) +
+                                  " components per site, which are no pairs (re, im) to multiply by " + text(t.phase) +
+                                  ", " + in_transfer(t));
+            if (shape.bytes() > phase_buffer_bytes)
+                throw input_error(field + "has " + std::to_string(shape.bytes()) + " bytes per site, more than the " +
+                                  std::to_string(phase_buffer_bytes) + " that can be multiplied by " + text(t.phase) +
+                                  ", " + in_transfer(t));
+        }
+    }
 }
 
 /// Err: input_error unless a site of this view can be copied, and added to.
@@ -188,6 +224,7 @@ void check_transfers(const std::vector<transfer>& sends, const std::vector<trans
                                   " is not of float or double: nothing can be added");
         }
     }
+    check_phases(sends, receives, first.destination, who);
     const bool fills = std::ranges::any_of(receives, [](const transfer& t) { return sites_in(t) > 0; });
     for (const binding& b : bindings)
         for (std::size_t f = 0; fills && !options.add && f < b.destination.size(); ++f)

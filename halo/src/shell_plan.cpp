@@ -12,6 +12,7 @@
 #include <halocline/base/error.hpp>
 
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 
 namespace halocline::halo {
@@ -30,6 +31,13 @@ std::string shape_of(const lattice::decomposition& cut, const shell_options& o) 
     text += o.shape == shell::faces ? ", faces" : ", with corners ";
     if (o.shape == shell::box) text += to_string(o.corners);
     if (o.parity) text += ", parity " + std::to_string(*o.parity);
+    for (int mu = 0; mu < dimensions; ++mu)
+        if (o.phases[mu] != 1.0) {
+            char digits[80];
+            std::snprintf(digits, sizeof digits, ", phase (%.17g, %.17g) in %c", o.phases[mu].real(),
+                          o.phases[mu].imag(), "xyzt"[mu]);
+            text += digits;
+        }
     text.append(", path ").append(to_string(o.path));
     if (o.reverse) text += ", reverse";
     return text;
@@ -116,6 +124,9 @@ void shell_plan::make_phases(const lattice::decomposition& cut, const std::vecto
 
 void shell_plan::make_reverse(const lattice::decomposition& cut, const std::vector<binding>& bindings) {
     shell_transfers t = shell_at_once(cut, job_.rank(), options_);
+    for (transfer& ghosts : t.receives) ghosts.phase = 1; // they are sent
+    for (transfer& own : t.sends) // its tag is the direction as the sender of the ghosts sees it
+        own.phase = phase_along(cut, job_.rank(), options_, direction_of(directions - 1 - static_cast<int>(own.tag)));
     std::vector<binding> swapped;
     for (const binding& b : bindings) swapped.push_back({b.destination, b.source});
     backward_.emplace(job_, std::move(t.receives), std::move(t.sends), std::move(swapped),

@@ -67,6 +67,7 @@ class transfer_list {
         if (!is_filled(cut_, rank_, options_, d)) return;
         const box ghosts = ghosts_along(cut_, rank_, options_, d, grown_below);
         list_.receives.push_back(transfer_of(peer, index, ghosts));
+        list_.receives.back().phase = phase_along(cut_, rank_, options_, d);
         list_.ghosts.push_back({d, within(outer_, ghosts), peer});
     }
     shell_transfers take() { return std::move(list_); }
@@ -131,6 +132,16 @@ bool is_filled(const lattice::decomposition& cut, int rank, const shell_options&
 box ghosts_along(const lattice::decomposition& cut, int rank, const shell_options& o, const coordinate& direction,
                  int grown_below) {
     return layers_along(cut, rank, o, direction, true, grown_below);
+}
+
+std::complex<double> phase_along(const lattice::decomposition& cut, int rank, const shell_options& o,
+                                 const coordinate& direction) {
+    std::complex<double> phase = 1;
+    for (int mu = 0; mu < dimensions; ++mu) {
+        if (direction[mu] == 0 || !cut.wraps(rank, face_towards(mu, direction[mu]))) continue;
+        phase *= direction[mu] < 0 ? std::conj(o.phases[mu]) : o.phases[mu];
+    }
+    return phase;
 }
 
 shell_transfers shell_at_once(const lattice::decomposition& cut, int rank, const shell_options& options) {

@@ -1,22 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/halo/stencil.hpp>
 
+#include "regions.hpp"
+
+#include <halocline/halo/region_plan.hpp>
+
+#include <cmath>
+#include <cstdio>
+
 namespace halocline::halo {
 
 using lattice::coordinate;
 using lattice::dimensions;
 using lattice::side;
 
-std::array<bool, dimensions> leaving(const lattice::decomposition& cut, const stencil_options& options) {
-    std::array<bool, dimensions> leaves{};
+star_edges::star_edges(const lattice::decomposition& cut, int rank, const stencil_options& options, star s,
+                       bool of_reals) {
+    phases.fill(1);
+    const boundary_phases asked = with_signs(options.phases, options.boundaries);
     for (int mu = 0; mu < dimensions; ++mu) {
-        if (options.boundaries[mu] == lattice::boundary::antiperiodic)
-            throw input_error("stencil '" + options.name + "': antiperiodic in " + "xyzt"[mu] +
-                              ": must be periodic or open; a sign belongs into the kernel");
-        leaves[mu] =
-            cut.rank_grid()[mu] > 1 || options.boundaries[mu] == lattice::boundary::open || options.self_exchange;
+        const bool open = options.boundaries[mu] == lattice::boundary::open, twisted = !open && asked[mu] != 1.0;
+        leaves[mu] = cut.rank_grid()[mu] > 1 || open || twisted || options.self_exchange;
+        if (!twisted) continue;
+        char text[96];
+        std::snprintf(text, sizeof text, "phase (%g, %g) in %c: ", asked[mu].real(), asked[mu].imag(), "xyzt"[mu]);
+        const std::string who = "stencil '" + options.name + "': " + text;
+        if (!of_reals) throw input_error(who + "its fields are not of float or double");
+        if (!std::isfinite(asked[mu].real()) || !std::isfinite(asked[mu].imag()))
+            throw input_error(who + "must be finite");
+        if (asked[mu].imag() != 0 && s.components % 2 != 0)
+            throw input_error(who + std::to_string(s.components) + " components per site are no pairs (re, im)");
+        if (cut.rank_grid()[mu] == 1 && cut.global()[mu] < s.radius)
+            throw input_error(who + "the lattice has " + std::to_string(cut.global()[mu]) +
+                              " sites there, fewer than the radius, " + std::to_string(s.radius));
+        for (const side end : {side::low, side::high})
+            if (const lattice::face f{mu, end}; cut.wraps(rank, f))
+                phases[f.index()] = end == side::low ? std::conj(asked[mu]) : asked[mu];
     }
-    return leaves;
+}
+
+std::vector<std::int32_t> sites_across(const coordinate& extents, lattice::face f, int radius) {
+    return sites_of(layers({{}, extents}, f.opposite(), radius), extents);
 }
 
 star_table::star_table(const coordinate& extents, const std::array<bool, dimensions>& leaves, int radius)

@@ -6,6 +6,7 @@
 #include <halocline/halo/box_stencil.hpp>
 
 #include "oracle.hpp"
+#include "phase_oracle.hpp"
 #include "small_job.hpp"
 
 #include <halocline_test/allocation_counter.hpp>
@@ -52,6 +53,11 @@ template <int n>
 std::vector<double> by_definition(const coordinate& e, const box_stencil_options& options, int steps) {
     const box whole{{}, e};
     const auto reached = steps_within(options);
+    phases twists = options.phases;
+    for (int mu = 0; mu < dimensions; ++mu) {
+        if (options.boundaries[mu] == boundary::antiperiodic) twists[mu] *= -1;
+        if (options.boundaries[mu] == boundary::open) twists[mu] = 1;
+    }
     std::vector<double> u(static_cast<std::size_t>(whole.volume() * n)), next(u.size());
     const auto at = [&](const coordinate& x, int c) { return static_cast<std::size_t>(whole.index(x) * n + c); };
     for (std::int64_t i = 0; i < whole.volume(); ++i)
@@ -62,16 +68,18 @@ std::vector<double> by_definition(const coordinate& e, const box_stencil_options
                 double sum = 0;
                 for (const coordinate& k : reached) {
                     coordinate y = whole.site(i);
+                    for (int mu = 0; mu < dimensions; ++mu) y[mu] += k[mu];
+                    const std::complex<double> phase = phase_at(y, e, twists);
                     bool outside = false;
                     for (int mu = 0; mu < dimensions; ++mu) {
-                        y[mu] += k[mu];
                         if (options.boundaries[mu] == boundary::open)
                             outside = outside || y[mu] < 0 || y[mu] >= e[mu];
                         else
                             y[mu] = (y[mu] % e[mu] + e[mu]) % e[mu];
                     }
                     const int other = (c + 1) % n;
-                    sum += weight(k) * (outside ? outside_value(y, other) : u[at(y, other)]);
+                    sum += weight(k) *
+                           times(phase, other, [&](int m) { return outside ? outside_value(y, m) : u[at(y, m)]; });
                 }
                 next[at(whole.site(i), c)] = sum;
             }
@@ -155,6 +163,8 @@ void compare_random_cases(const comm::job& j, unsigned seed, int count) {
         box_stencil_options options;
         options.shape = drawn(g, 0, 3) == 0 ? halo::shell::faces : halo::shell::box;
         options.corners = drawn(g, 0, 1) == 0 ? halo::corner_route::at_once : halo::corner_route::by_dimension;
+        const bool twisted = drawn(g, 0, 1) == 0;
+        if (twisted) options.phases = random_phases(g, n % 2 == 0);
         std::array<std::vector<int>, dimensions> cuts;
         std::string text;
         for (int mu = 0; mu < dimensions; ++mu) {
@@ -164,8 +174,12 @@ void compare_random_cases(const comm::job& j, unsigned seed, int count) {
             cuts[mu].push_back(0);
             for (int p = 0; p < grid[mu]; ++p) cuts[mu].push_back(cuts[mu].back() + drawn(g, least, mu == 0 ? 6 : 3));
             global[mu] = cuts[mu].back();
-            options.boundaries[mu] = drawn(g, 0, 2) == 0 ? boundary::open : boundary::periodic;
-            text += options.boundaries[mu] == boundary::open ? " open" : " periodic";
+            options.boundaries[mu] = static_cast<boundary>(drawn(g, 0, 2));
+            if (!twisted && options.boundaries[mu] == boundary::antiperiodic)
+                options.boundaries[mu] = boundary::periodic;
+            text.append(" ").append(to_string(options.boundaries[mu]));
+            text += " (" + std::to_string(options.phases[mu].real()) + " " + std::to_string(options.phases[mu].imag()) +
+                    ")";
         }
         text = "lattice " + lattice::to_string(global) + " grid " + lattice::to_string(grid) + " widths low " +
                lattice::to_string(options.widths.low) + " high " + lattice::to_string(options.widths.high) + text;
@@ -184,6 +198,7 @@ TEST_P(BoxStencilOnRanks, EqualsPlainLoopsOverTheWholeLattice) {
     std::printf("seed %u\n", seed);
     run(GetParam(), [&](const comm::job& j) {
         compare_random_cases<1>(j, seed, 40);
+        compare_random_cases<2>(j, seed, 12);
         compare_random_cases<3>(j, seed, 12);
     });
 }
@@ -248,8 +263,8 @@ TEST(BoxStencil, RefusesWhatMakesNoStencil) {
     };
 
     EXPECT_EQ(refused({.name = "s", .fields = 0}), "stencil 's': 0 fields: must be 1 or more");
-    EXPECT_EQ(refused({.name = "s", .boundaries = {boundary::periodic, boundary::antiperiodic}}),
-              "stencil 's': antiperiodic in y: must be periodic or open; a sign belongs into the kernel");
+    EXPECT_NE(refused({.name = "s", .phases = {1, {0, 1}, 1, 1}}).find("which are no pairs (re, im) to multiply by"),
+              std::string::npos);
     EXPECT_NE(refused({.name = "s", .widths = {{5, 1, 1, 1}, {1, 1, 1, 1}}}).find("stencil 's': "), std::string::npos);
     EXPECT_THROW((box_stencil<double>(j, decomposition::even({4, 4, 4, 4}, {1, 1, 1, 2}))), input_error);
     box_stencil<double> s(j, cut, {.name = "s"});
@@ -262,7 +277,7 @@ TEST(BoxStencil, MakesNoAllocationInTheTimeLoop) {
     std::barrier meet(2);
 
     run(2, [&](const comm::job& j) {
-        box_stencil<float> s(j, cut, {.boundaries = {boundary::open}});
+        box_stencil<float> s(j, cut, {.boundaries = {boundary::open, boundary::antiperiodic}, .phases = {1, 1, 1, -1}});
         meet.arrive_and_wait();
         const std::uint64_t before = allocations();
         meet.arrive_and_wait();

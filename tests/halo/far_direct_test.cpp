@@ -87,7 +87,8 @@ TEST(FarDirect, GhostsAreCopiesAndAllElseStays) {
     const comm::job& j = the_job();
     const auto cut = cut_in_t(j);
     for (const auto layout : {halo::ghost_layout::padded, halo::ghost_layout::appended}) {
-        const shell_options options{.name = "far", .widths = in_t, .layout = layout, .path = path::direct};
+        const shell_options options{
+            .name = "far", .widths = in_t, .phases = {1, 1, 1, -1}, .layout = layout, .path = path::direct};
         const auto local = site_order::lexicographic(cut.local_box(j.rank()).extents);
         const auto order = layout == halo::ghost_layout::padded
                                ? padded_order(j, cut)

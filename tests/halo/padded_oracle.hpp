@@ -3,6 +3,7 @@
 #pragma once
 
 #include "oracle.hpp"
+#include "phase_oracle.hpp"
 
 #include <halocline/comm/slab.hpp>
 #include <halocline/halo/shell_plan.hpp>
@@ -65,6 +66,28 @@ void for_each_site(const lattice::decomposition& cut, int rank, const shell_opti
     for (const auto& g : ghosts) visit(coordinate{g[8], g[7], g[6], g[5]}, next++);
 }
 
+/// The value of component c at the site x of the grown box: the oracle's bits, or, where boundaries are twisted, a
+/// number that no phase rounds.
+template <class T>
+T value_at(const coordinate& x, const lattice::decomposition& cut, const shell_options& o, int c, std::uint64_t epoch) {
+    const coordinate source = wrapped(x, cut.global());
+    const auto value = [&](int k) {
+        T bits;
+        std::memcpy(&bits, oracle_value<T>(source, cut.global(), k, epoch).data(), sizeof bits);
+        return bits;
+    };
+    if constexpr (std::is_floating_point_v<T>)
+        if (has_phase(o.phases)) {
+            const auto number = [&](int k) {
+                std::uint64_t hash = 0;
+                std::memcpy(&hash, oracle_value<std::uint64_t>(source, cut.global(), k, epoch).data(), sizeof hash);
+                return static_cast<T>(1 + hash % (1 << 20));
+            };
+            return times(phase_at(x, cut.global(), o.phases), c, number);
+        }
+    return value(c);
+}
+
 /// Owned sites hold the oracle's values, all others bits that no oracle value has.
 template <class T>
 void fill_own(lattice::field<T>& x, const lattice::decomposition& cut, int rank, const shell_options& o,
@@ -73,8 +96,10 @@ void fill_own(lattice::field<T>& x, const lattice::decomposition& cut, int rank,
     for (T& v : x.values()) std::memset(&v, 0xA5, sizeof v);
     for_each_site(cut, rank, o, [&](const coordinate& site, std::int64_t i) {
         if (!local.contains(site)) return;
-        for (int c = 0; c < x.components(); ++c)
-            std::memcpy(&x.at(i, c), oracle_value<T>(site, cut.global(), c, epoch).data(), sizeof(T));
+        for (int c = 0; c < x.components(); ++c) {
+            const T value = value_at<T>(site, cut, o, c, epoch);
+            std::memcpy(&x.at(i, c), &value, sizeof value);
+        }
     });
 }
 
@@ -89,9 +114,9 @@ std::int64_t wrong_words(lattice::field<T>& x, const lattice::decomposition& cut
     for_each_site(cut, rank, o, [&](const coordinate& site, std::int64_t i) {
         const bool known = local.contains(site) || is_filled(cut, rank, o, site);
         for (int c = 0; c < x.components(); ++c) {
-            const auto value = known ? oracle_value<T>(wrapped(site, cut.global()), cut.global(), c, epoch)
-                                     : std::bit_cast<std::array<std::byte, sizeof(T)>>(poison);
-            wrong += std::memcmp(&x.at(i, c), value.data(), sizeof(T)) != 0;
+            const T value = known ? value_at<T>(site, cut, o, c, epoch) : poison;
+            const bool equal = has_phase(o.phases) ? x.at(i, c) == value : false; // the sign of 0 may differ
+            wrong += !equal && std::memcmp(&x.at(i, c), &value, sizeof(T)) != 0;
             x.at(i, c) = poison; // what is left must be padding
         }
     });
@@ -168,6 +193,11 @@ inline padded_case random_padded_case(std::mt19937& g, int ranks, bool may_be_di
         c.options.path = path_in_turn(number, std::array{halo::path::packed, halo::path::direct, halo::path::streamed});
         c.options.reverse = drawn(g, 0, 1) == 0;
     }
+    if (number % 3 == 1) { // by a generator of its own, so that the other cases stay what they are
+        std::mt19937 drawn_apart(static_cast<unsigned>(number) + 7919U * static_cast<unsigned>(ranks));
+        const bool pairs = std::ranges::none_of(c.components, [](int n) { return n % 2 == 1; });
+        c.options.phases = random_phases(drawn_apart, pairs);
+    }
     c.text = std::string(to_string(o.layout)) + ", lattice " + lattice::to_string(global) + " grid " +
              lattice::to_string(grid) + " low " + lattice::to_string(o.widths.low) + " high " +
              lattice::to_string(o.widths.high) +
@@ -175,6 +205,9 @@ inline padded_case random_padded_case(std::mt19937& g, int ranks, bool may_be_di
              " order " + std::to_string(c.order) + " W " + std::to_string(c.lane_width) + " fields " +
              std::to_string(c.components.size()) + " of " + std::to_string(c.components.front()) + " in slab " +
              std::to_string(c.in_slab) + " path " + std::string(to_string(c.options.path));
+    for (const auto& p : c.options.phases)
+        c.text +=
+            " " + std::to_string(static_cast<int>(p.real())) + "+" + std::to_string(static_cast<int>(p.imag())) + "i";
     return c;
 }
 
@@ -201,8 +234,8 @@ T whole_value(const coordinate& x, int rank, int c, std::uint64_t epoch) {
     return static_cast<T>(mixed(hash + static_cast<std::uint64_t>(64 * rank + c)) % 64);
 }
 
-/// What a reverse exchange must leave in the owned sites of a rank, [owned site][component]: each ghost of any rank is
-/// added to the site that it is a copy of.
+/// What a reverse exchange must leave in the owned sites of a rank, [owned site][component]: each ghost of any rank,
+/// times its conjugate phase, is added to the site that it is a copy of.
 template <class T>
 std::vector<T> expected_sums(const lattice::decomposition& cut, int rank, const shell_options& o, int components,
                              std::uint64_t epoch) {
@@ -216,7 +249,9 @@ std::vector<T> expected_sums(const lattice::decomposition& cut, int rank, const 
             coordinate at = source;
             for (int mu = 0; mu < dimensions; ++mu) at[mu] -= local.origin[mu];
             const std::int64_t first = lattice::lexicographic_index(at, local.extents) * components;
-            for (int c = 0; c < components; ++c) sums[first + c] += whole_value<T>(x, r, c, epoch);
+            for (int c = 0; c < components; ++c)
+                sums[first + c] += times(std::conj(phase_at(x, cut.global(), o.phases)), c,
+                                         [&](int k) { return whole_value<T>(x, r, k, epoch); });
         });
     return sums;
 }

@@ -125,10 +125,15 @@ TEST(PaddedPlan, MakesNoAllocationBetweenStartAndFinish) {
     run(2, [&](const comm::job& j) {
         auto x = make_field<float>(j, cut, {}, 24);
         auto y = make_field<float>(j, cut, {}, 24);
-        shell_plan once(j, cut, {.shape = halo::shell::box, .corners = halo::corner_route::at_once, .reverse = true},
+        shell_plan once(j, cut,
+                        {.phases = {1, -1, 1, {0.6, 0.8}},
+                         .shape = halo::shell::box,
+                         .corners = halo::corner_route::at_once,
+                         .reverse = true},
                         {halo::bind(x), halo::bind(y)});
-        shell_plan serial(j, cut, {.shape = halo::shell::box, .corners = halo::corner_route::by_dimension},
-                          {halo::bind(x)});
+        shell_plan serial(
+            j, cut, {.phases = {1, 1, 1, -1}, .shape = halo::shell::box, .corners = halo::corner_route::by_dimension},
+            {halo::bind(x)});
         bool ok = true;
         std::size_t seen = 0;
         meet.arrive_and_wait();
@@ -267,6 +272,58 @@ TEST_F(RefusedShellPlan, ExchangesItWasNotMadeFor) {
                        EXPECT_EQ(p.finish(), status::misused);
                    }),
               "halo 'halo': start_reverse(): the plan was made without shell_options::reverse");
+}
+
+TEST_F(RefusedShellPlan, PhasesThatDoNotFitTheField) {
+    field<std::uint32_t> words(site_order::lexicographic({6, 6, 6, 6}), 2);
+
+    expect_said("'halo': field 0 has 1 components per site, which are no pairs (re, im) to multiply by phase (",
+                {.phases = {1, 1, {0, 1}, 1}}, padded);
+    EXPECT_EQ(said({.widths = {{1, 1, 0, 1}, {1, 1, 0, 1}}, .phases = {1, 1, {0, 1}, 1}}, padded).find("pairs"),
+              std::string::npos);
+    EXPECT_NE(refusal([&] {
+                  shell_plan(job, cut, {.phases = {1, 1, 1, -1}}, {halo::bind(words)});
+              }).find("'halo': field 0 is not of float or double: nothing can be multiplied by phase (-1, "),
+              std::string::npos);
+}
+
+TEST(PaddedPlan, RefusesPhasesThatDifferBetweenRanks) {
+    const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
+    const auto texts = refusals(2, [&](const comm::job& j) {
+        auto x = make_field<double>(j, cut, {}, 2);
+        const double sign = j.rank() == 0 ? 1 : -1;
+        shell_plan p(j, cut, {.name = "twisted", .phases = {1, 1, 1, sign}}, {halo::bind(x)});
+    });
+    for (const std::string& text : texts) EXPECT_NE(text.find("phase (-1, 0) in t"), std::string::npos) << text;
+}
+
+// All 80 directions of each rank at once, by both routes: a ghost beyond several edges has the product of their phases.
+TEST(PaddedPlan, AGhostBeyondSeveralEdgesHasTheProductOfTheirPhases) {
+    const auto cut = decomposition::even({4, 4, 2, 4}, {2, 1, 1, 2});
+    const phases twists{-1, {0, 1}, {1, 1}, -1};
+    for (const auto route : {halo::corner_route::at_once, halo::corner_route::by_dimension})
+        for (const auto path : {halo::path::packed, halo::path::direct, halo::path::streamed})
+            run(4, [&](const comm::job& j) {
+                auto x = make_field<double>(j, cut, {}, 2);
+                shell_plan p(j, cut, {.phases = twists, .shape = halo::shell::box, .corners = route, .path = path},
+                             {halo::bind(x)});
+                fill_own(x, cut, j.rank(), p.options(), 1);
+                p.start();
+                ASSERT_EQ(p.finish(), status::ok);
+
+                const lattice::box outer = halo::grown(cut.local_box(j.rank()), {});
+                std::set<std::pair<double, double>> seen;
+                for_each_site(outer, [&](const coordinate& at, std::int64_t i) {
+                    const std::complex<double> phase = phase_at(at, cut.global(), twists);
+                    seen.emplace(phase.real(), phase.imag());
+                    const coordinate from = wrapped(at, cut.global());
+                    for (int c = 0; c < 2; ++c)
+                        ASSERT_EQ(x.at(i, c), times(phase, c, [&](int k) {
+                                      return value_at<double>(from, cut, p.options(), k, 1);
+                                  }));
+                });
+                EXPECT_EQ(seen.size(), 8U); // 1, i, 1 + i and 1 - i, with both signs
+            });
 }
 
 TEST_F(RefusedShellPlan, CallsAtTheWrongTime) {

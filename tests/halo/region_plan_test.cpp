@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Exchanges other than faces of a box: unions of boxes, transposes. Ranks are threads.
 #include "oracle.hpp"
+#include "phase_oracle.hpp"
 #include "small_job.hpp"
 
 #include <halocline/comm/slab.hpp>
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <limits>
 #include <map>
 
 using namespace halocline_test;
@@ -257,6 +259,63 @@ TEST_P(RegionPlanOnRanks, BoxesTakeSitesAtAnyDistanceInAnySiteOrder) {
     });
 }
 
+/// Three transfers around the ring of ranks with different phases, into sites in reverse order.
+template <class T>
+void multiply_by_phases(const comm::job& j, halo::path way, bool add, const std::shared_ptr<const site_order>& order) {
+    constexpr int components = 6;
+    const std::array<std::complex<double>, 3> phases{{{0, 1}, 1, {-3, 2}}};
+    const int up = (j.rank() + 1) % j.ranks(), down = (j.rank() + j.ranks() - 1) % j.ranks();
+    const auto volume = static_cast<std::int32_t>(order->volume());
+    std::vector<transfer> sends, receives;
+    for (std::int32_t tag = 0; tag < 3; ++tag) {
+        const std::int32_t first = volume * tag / 3, sites = volume * (tag + 1) / 3 - first;
+        sends.push_back({up, static_cast<std::uint32_t>(tag), {}, {{first, {sites, 1, 1, 1}, {1, 0, 0, 0}}}});
+        receives.push_back({down,
+                            static_cast<std::uint32_t>(tag),
+                            {},
+                            {{volume - 1 - first, {sites, 1, 1, 1}, {-1, 0, 0, 0}}},
+                            phases[static_cast<std::size_t>(tag)]});
+    }
+    field<T> x(order, components, &j.memory()), y(order, components, &j.memory()), also(order, 2, &j.memory()),
+        too(order, 2, &j.memory());
+    region_plan plan(j, sends, receives, {{{halo::view(x), halo::view(also)}, {halo::view(y), halo::view(too)}}},
+                     {.path = way, .add = add});
+    const auto value = [&](int rank, std::int64_t site, int c) {
+        return static_cast<T>(1 + mixed(static_cast<std::uint64_t>(1000 * site + 10 * c + rank)) % 4096);
+    };
+    for (int k = 0; k < 3; ++k) {
+        for (std::int64_t i = 0; i < volume; ++i) {
+            for (int c = 0; c < components; ++c) x.at(i, c) = value(j.rank(), i, c), y.at(i, c) = 5;
+            for (int c = 0; c < 2; ++c) also.at(i, c) = value(j.rank(), i, c + 6), too.at(i, c) = 5;
+        }
+
+        plan.start();
+        ASSERT_EQ(plan.finish(), status::ok);
+
+        for (std::int32_t i = 0; i < volume; ++i) {
+            const std::int32_t from = volume - 1 - i, tag = from < volume / 3 ? 0 : from < volume * 2 / 3 ? 1 : 2;
+            for (int c = 0; c < components + 2; ++c) {
+                const T sum = (add ? 5 : 0) + times(phases[static_cast<std::size_t>(tag)], c,
+                                                    [&](int m) { return value(down, from, m); });
+                ASSERT_EQ(c < components ? y.at(i, c) : too.at(i, c - components), sum) << i << " " << c;
+            }
+        }
+    }
+}
+
+TEST_P(RegionPlanOnRanks, MultipliesWhatArrivesByThePhaseOfItsTransfer) {
+    using enum halo::path;
+    run(GetParam(), [&](const comm::job& j) {
+        for (const auto& order : orders_of({8, 4, 6, 4}))
+            for (const bool add : {false, true})
+                for (const halo::path way : {packed, direct, streamed}) {
+                    if (add && way != packed) continue;
+                    multiply_by_phases<float>(j, way, add, order);
+                    multiply_by_phases<double>(j, way, add, order);
+                }
+    });
+}
+
 } // namespace
 
 TEST(RegionPlan, ReportsEachTransferOnceAsItComesIntoPlace) {
@@ -360,6 +419,30 @@ TEST(RegionPlan, RefusesBoxesThatTheFieldDoesNotHave) {
               "'regions': a box of 1048576.1048576.1.1 has more than 2147483647 sites" + where);
     EXPECT_EQ(refused(pair, {5, {2, 1, 1, 1}, {}}), "'regions': site 5 is received twice, last" + where.substr(1));
     EXPECT_EQ(refused({5, {2, 1, 1, 1}, {}}, pair), "accepted") << "a site may be sent twice";
+}
+
+TEST(RegionPlan, RefusesPhasesThatDoNotFit) {
+    const auto refused = []<class T>(T, int components, std::complex<double> sent, std::complex<double> received) {
+        return refusal_by_all(1, [&](const comm::job& j) {
+            field<T> x(row_of(8), components);
+            region_plan plan(j, {{0, 3, {0}, {}, sent}}, {{0, 3, {1}, {}, received}}, {halo::bind(x)});
+        });
+    };
+    const std::string where = ", in the transfer with rank 0, tag 3";
+
+    EXPECT_EQ(refused(1.0, 1, 1, -1), "accepted");
+    EXPECT_EQ(refused(1.0F, 2048, 1, {0, 1}), "accepted");
+    EXPECT_EQ(refused(1.0, 1, -1, 1), "'regions': phase (-1, 0): sends have none, it belongs to the receive" + where);
+    EXPECT_EQ(refused(1.0, 3, 1, {0, 1}),
+              "'regions': field 0 has 3 components per site, which are no pairs (re, im) to multiply by phase (0, 1)" +
+                  where);
+    EXPECT_EQ(refused(1.0, 1025, 1, -1),
+              "'regions': field 0 has 8200 bytes per site, more than the 8192 that can be multiplied by phase (-1, 0)" +
+                  where);
+    EXPECT_EQ(refused(1, 1, 1, -1),
+              "'regions': field 0 is not of float or double: nothing can be multiplied by phase (-1, 0)" + where);
+    EXPECT_EQ(refused(1.0, 1, 1, std::numeric_limits<double>::infinity()),
+              "'regions': phase (inf, 0): must be finite" + where);
 }
 
 TEST(RegionPlan, RefusesPartsThatTheirArrayDoesNotHave) {

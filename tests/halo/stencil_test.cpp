@@ -5,6 +5,7 @@
 #include <halocline/halo/stencil.hpp>
 
 #include "oracle.hpp"
+#include "phase_oracle.hpp"
 #include "small_job.hpp"
 
 #include <halocline_test/allocation_counter.hpp>
@@ -35,8 +36,12 @@ double weight(int mu, int k) { return 1 + 10 * mu + k; }
 
 /// The lattice in one array, stepped by the definition of the stencil.
 template <star Star>
-std::vector<double> by_definition(const coordinate& e, const std::array<boundary, dimensions>& boundaries, int steps) {
+std::vector<double> by_definition(const coordinate& e, const stencil_options& options, int steps) {
     constexpr int n = Star.components;
+    const std::array<boundary, dimensions>& boundaries = options.boundaries;
+    phases twists = options.phases;
+    for (int mu = 0; mu < dimensions; ++mu)
+        if (boundaries[mu] == boundary::antiperiodic) twists[mu] *= -1;
     std::vector<double> u(static_cast<std::size_t>(lattice::volume(e) * n)), next(u.size());
     const auto site = [&](const coordinate& x) {
         return static_cast<std::size_t>(lattice::lexicographic_index(x, e) * n);
@@ -59,9 +64,11 @@ std::vector<double> by_definition(const coordinate& e, const std::array<boundary
                             sum += weight(mu, k) * outside_value(y, other);
                             continue;
                         }
+                        const std::complex<double> phase = phase_at(y, e, twists);
                         while (y[mu] < 0) y[mu] += e[mu];
                         y[mu] %= e[mu];
-                        sum += weight(mu, k) * u[site(y) + static_cast<std::size_t>(other)];
+                        sum += weight(mu, k) *
+                               times(phase, other, [&](int m) { return u[site(y) + static_cast<std::size_t>(m)]; });
                     }
                 next[site(x) + static_cast<std::size_t>(c)] = sum;
             }
@@ -108,12 +115,13 @@ void compare(const comm::job& j, const decomposition& cut, const stencil_options
     EXPECT_EQ(std::count(visits.begin(), visits.end(), steps), u.volume()) << text;
     std::int64_t without_ghosts = 1;
     for (int mu = 0; mu < dimensions; ++mu) {
-        const bool closed =
-            cut.rank_grid()[mu] == 1 && options.boundaries[mu] == boundary::periodic && !options.self_exchange;
+        const double sign = options.boundaries[mu] == boundary::antiperiodic ? -1 : 1;
+        const bool closed = cut.rank_grid()[mu] == 1 && options.boundaries[mu] != boundary::open &&
+                            sign * options.phases[mu] == 1.0 && !options.self_exchange;
         without_ghosts *= closed ? local.extents[mu] : std::max(0, local.extents[mu] - 2 * Star.radius);
     }
     EXPECT_EQ(interior, without_ghosts) << text;
-    const std::vector<double> right = by_definition<Star>(cut.global(), options.boundaries, steps);
+    const std::vector<double> right = by_definition<Star>(cut.global(), options, steps);
     std::int64_t wrong = 0;
     for (std::int64_t i = 0; i < u.volume(); ++i)
         for (int c = 0; c < n; ++c)
@@ -131,16 +139,23 @@ void compare_random_cases(const comm::job& j, unsigned seed, int count) {
         stencil_options options;
         options.self_exchange = drawn(g, 0, 3) == 0;
         std::array<std::vector<int>, dimensions> cuts;
+        const bool twisted = drawn(g, 0, 1) == 0;
+        if (twisted) options.phases = random_phases(g, Star.components % 2 == 0);
+        std::string text = "boundaries";
         for (int mu = 0; mu < dimensions; ++mu) {
-            const bool exchanged = grid[mu] > 1 || options.self_exchange;
+            options.boundaries[mu] = static_cast<boundary>(drawn(g, 0, 2));
+            if (!twisted && options.boundaries[mu] == boundary::antiperiodic)
+                options.boundaries[mu] = boundary::periodic;
+            const bool exchanged = grid[mu] > 1 || options.self_exchange || twisted;
             cuts[mu].push_back(0);
             for (int p = 0; p < grid[mu]; ++p)
                 cuts[mu].push_back(cuts[mu].back() + drawn(g, exchanged ? Star.radius : 1, mu == 0 ? 9 : 5));
             global[mu] = cuts[mu].back();
-            options.boundaries[mu] = drawn(g, 0, 2) == 0 ? boundary::open : boundary::periodic;
+            text.append(" ").append(to_string(options.boundaries[mu]));
+            text += " (" + std::to_string(options.phases[mu].real()) + " " + std::to_string(options.phases[mu].imag()) +
+                    ")";
         }
-        std::string text = "lattice " + lattice::to_string(global) + " grid " + lattice::to_string(grid) + " open";
-        for (boundary b : options.boundaries) text += b == boundary::open ? " yes" : " no";
+        text += ", lattice " + lattice::to_string(global) + " grid " + lattice::to_string(grid);
         compare<Star>(j, decomposition(global, cuts), options, text + (options.self_exchange ? " self-exchange" : ""));
         if (testing::Test::HasFailure()) return j.abort("test failed");
     }
@@ -267,7 +282,45 @@ TEST(Stencil, TellsOfAFieldThatWasWrittenSinceItsExchangeIfChecksAreNormalOrAbov
     EXPECT_THROW(is_told({.self_exchange = true}), input_error);
 }
 
-TEST(Stencil, RefusesForeignFieldsAndAntiperiodicBoundaries) {
+// A step of -1 along an antiperiodic dimension, by hand: one rank without a message, with itself, and two ranks.
+TEST(Stencil, ChangesTheSignBeyondAnAntiperiodicEdge) {
+    const auto shifted = [](const comm::job& j, const decomposition& cut, bool self_exchange) {
+        stencil<float> s(j, cut, {.boundaries = {boundary::antiperiodic}, .self_exchange = self_exchange});
+        field<float> u = s.make_field(), next = s.make_field();
+        for (std::int64_t i = 0; i < u.volume(); ++i) u.at(i, 0) = static_cast<float>(1 + s.global_site(i)[0]);
+        const auto kernel = [&](const auto& n) { next.data()[n.index()] = 10 * n.at(0, -1) + n.at(0, 1); };
+        s.start(u);
+        s.for_interior(kernel);
+        s.finish_or_throw();
+        s.for_boundary(kernel);
+        return std::vector<float>(next.values().begin(), next.values().end());
+    };
+    for (const bool self_exchange : {false, true})
+        EXPECT_EQ(
+            shifted(comm::job::single(small_job()), decomposition::even({4, 1, 1, 1}, {1, 1, 1, 1}), self_exchange),
+            (std::vector<float>{-40 + 2, 10 + 3, 20 + 4, 30 - 1}));
+    run(2, [&](const comm::job& j) {
+        EXPECT_EQ(shifted(j, decomposition::even({4, 1, 1, 1}, {2, 1, 1, 1}), false),
+                  j.rank() == 0 ? (std::vector<float>{-40 + 2, 10 + 3}) : (std::vector<float>{20 + 4, 30 - 1}));
+    });
+}
+
+TEST(Stencil, RefusesPhasesThatDoNotFit) {
+    const auto cut = decomposition::even({4, 1, 4, 4}, {1, 1, 1, 1});
+    const comm::job j = comm::job::single(small_job());
+    const stencil_options twisted{.name = "s", .phases = {1, 1, {0, 1}, 1}},
+        signs{.name = "s", .phases = {1, -1, 1, 1}};
+
+    EXPECT_EQ(refusal([&] { stencil<double>(j, cut, twisted); }),
+              "stencil 's': phase (0, 1) in z: 1 components per site are no pairs (re, im)");
+    EXPECT_EQ(refusal([&] { stencil<int>(j, cut, signs); }),
+              "stencil 's': phase (-1, 0) in y: its fields are not of float or double");
+    EXPECT_EQ(refusal([&] { stencil<double, star{.radius = 2}>(j, cut, signs); }),
+              "stencil 's': phase (-1, 0) in y: the lattice has 1 sites there, fewer than the radius, 2");
+    EXPECT_EQ(refusal([&] { stencil<double>(j, cut, signs); }), "accepted");
+}
+
+TEST(Stencil, RefusesForeignFields) {
     const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
     const comm::job j = comm::job::single(small_job());
     stencil<double> s(j, cut);
@@ -275,9 +328,6 @@ TEST(Stencil, RefusesForeignFieldsAndAntiperiodicBoundaries) {
     field<double> foreign(lattice::site_order::even_odd({{0, 0, 0, 0}, {4, 4, 4, 4}}), 1);
     EXPECT_THROW(s.start(foreign), input_error);
     EXPECT_THROW(s.start(field<double>()), input_error);
-    stencil_options options;
-    options.boundaries[3] = boundary::antiperiodic;
-    EXPECT_THROW((stencil<double>(j, cut, options)), input_error);
     EXPECT_THROW((stencil<double>(j, decomposition::even({4, 4, 4, 4}, {1, 1, 1, 2}))), input_error);
 }
 
@@ -286,8 +336,7 @@ TEST(Stencil, MakesNoAllocationInTheTimeLoop) {
     std::barrier meet(2);
 
     run(2, [&](const comm::job& j) {
-        stencil_options options;
-        options.boundaries[0] = boundary::open;
+        const stencil_options options{.boundaries = {boundary::open, boundary::antiperiodic}, .phases = {1, 1, 1, -1}};
         stencil<float, star{.radius = 2}> s(j, cut, options);
         field<float> u = s.make_field(), next = s.make_field();
         const auto kernel = [&](const auto& n) { next.data()[n.index()] = n.here() + n.at(3, 2) + n.at(0, -2); };

@@ -87,7 +87,9 @@ exchange shells(const comm::job& j, const lattice::decomposition& cut, path way)
         subject{{lattice::site_order::lexicographic(box.extents), components, &j.memory()}, {}});
     for (const auto route : {halo::corner_route::at_once, halo::corner_route::by_dimension})
         s->plans.emplace_back(
-            j, cut, halo::shell_options{.shape = halo::shell::box, .corners = route, .path = way, .reverse = true},
+            j, cut,
+            halo::shell_options{
+                .phases = {1, 1, 1, -1}, .shape = halo::shell::box, .corners = route, .path = way, .reverse = true},
             std::vector{halo::bind(s->x)});
     return [s](team me) {
         bool ok = true;

@@ -142,7 +142,8 @@ TEST_P(PlansOfTeams, ShareTheCopiesOfShells) {
           {halo::ghost_layout::padded, halo::shell::box, halo::corner_route::at_once, packed}})
         run(2, [&](const comm::job& j) {
             padded_case made{.cut = cut,
-                             .options = {.layout = c.layout,
+                             .options = {.phases = {1, {0, 1}, 1, -1},
+                                         .layout = c.layout,
                                          .shape = c.shape,
                                          .corners = c.corners,
                                          .path = c.path,

@@ -73,7 +73,8 @@ TEST(TeamsOfThreads, ShareTheCopiesOfShells) {
     for (const halo::path way : {halo::path::direct, halo::path::streamed, halo::path::packed})
         for (const halo::corner_route route : {halo::corner_route::at_once, halo::corner_route::by_dimension}) {
             const padded_case made{.cut = cut,
-                                   .options = {.layout = halo::ghost_layout::padded,
+                                   .options = {.phases = {1, {0, 1}, 1, -1},
+                                               .layout = halo::ghost_layout::padded,
                                                .shape = halo::shell::box,
                                                .corners = route,
                                                .path = way},

@@ -9,6 +9,7 @@
 #include <halocline/base/independent_iterations.hpp>
 #include <halocline/comm/job.hpp>
 #include <halocline/comm/status.hpp>
+#include <halocline/halo/detail/boundary_phases.hpp>
 #include <halocline/halo/shell.hpp>
 #include <halocline/halo/shell_plan.hpp>
 #include <halocline/lattice/decomposition.hpp>
@@ -16,7 +17,9 @@
 #include <halocline/lattice/geometry.hpp>
 #include <halocline/lattice/site_order.hpp>
 
+#include <algorithm>
 #include <array>
+#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -33,7 +36,10 @@ struct box_stencil_options {
     /// How far the stencil reaches; 0 in dimensions where it does not, such as the last two of a 2-D stencil.
     ghost_widths widths{};
     /// Periodic by default. Beyond an open edge lie the values of box_stencil::set_outside(), which are 0 at first.
+    /// Beyond an antiperiodic one the field changes its sign.
     std::array<lattice::boundary, lattice::dimensions> boundaries{};
+    /// Twisted boundaries: see shell_options. An antiperiodic one also changes the sign.
+    boundary_phases phases{1, 1, 1, 1};
     /// faces: for kernels that reach along one dimension at a time; edges and corners are not sent then.
     shell shape = shell::box;
     corner_route corners = corner_route::automatic;
@@ -97,8 +103,8 @@ class box_stencil {
   public:
     /// The fields are filled with zeros and lie in the job's slab.
     /// Collective.
-    /// Err: on every rank: as shell_plan; slab_full; input_error for no field, or an antiperiodic boundary, because
-    ///      exchanges carry no sign.
+    /// Err: on every rank: as shell_plan; slab_full; input_error for no field, or for a phase or an antiperiodic
+    ///      boundary where T is not float or double.
     box_stencil(const comm::job& j, const lattice::decomposition& cut, const box_stencil_options& options = {});
 
     /// This rank's part of the lattice.
@@ -112,8 +118,8 @@ class box_stencil {
     /// The global coordinate of the site with this index.
     [[nodiscard]] lattice::coordinate global_site(std::int64_t index) const { return grown_.site(index); }
     /// Sets the values beyond open edges in all fields: value(x, c) is component c at the global coordinate x, which is
-    /// off the lattice in at least one open dimension and wrapped around in periodic ones.  Pre: no exchange is under
-    /// way.
+    /// off the lattice in at least one open dimension and wrapped around in the others. Where it was wrapped, the value
+    /// is multiplied by the phase.  Pre: no exchange is under way.
     template <class Value>
     requires std::is_invocable_r_v<T, Value&, const lattice::coordinate&, int>
     void set_outside(Value&& value);
@@ -165,6 +171,7 @@ box_stencil<T, Components>::box_stencil(const comm::job& j, const lattice::decom
             {.name = options.name,
              .widths = options.widths,
              .boundaries = options.boundaries,
+             .phases = with_signs(options.phases, options.boundaries),
              .shape = options.shape,
              .corners = options.corners,
              .checks = options.checks},
@@ -200,17 +207,26 @@ template <class T, int Components>
 template <class Value>
 requires std::is_invocable_r_v<T, Value&, const lattice::coordinate&, int>
 void box_stencil<T, Components>::set_outside(Value&& value) {
+    const boundary_phases phases = with_signs(options_.phases, options_.boundaries);
     for (std::int64_t i = 0; i < grown_.volume(); ++i) {
         lattice::coordinate x = grown_.site(i);
         bool outside = false;
+        std::complex<double> phase = 1;
         for (int mu = 0; mu < lattice::dimensions; ++mu) {
-            if (options_.boundaries[mu] == lattice::boundary::open)
-                outside = outside || x[mu] < 0 || x[mu] >= global_[mu];
-            else
-                x[mu] = (x[mu] % global_[mu] + global_[mu]) % global_[mu];
+            const bool below = x[mu] < 0, beyond = below || x[mu] >= global_[mu];
+            if (options_.boundaries[mu] == lattice::boundary::open) {
+                outside = outside || beyond;
+            } else if (beyond) { // no ghost lies further off than the lattice is long
+                x[mu] += below ? global_[mu] : -global_[mu];
+                phase *= below ? std::conj(phases[mu]) : phases[mu];
+            }
         }
-        for (int c = 0; outside && c < Components; ++c)
-            for (auto& f : fields_) f.data()[i * Components + c] = value(x, c);
+        if (!outside) continue;
+        std::array<T, Components> values;
+        for (int c = 0; c < Components; ++c) values[c] = value(x, c);
+        if constexpr (std::is_floating_point_v<T>)
+            if (phase != 1.0) multiply(values.data(), values.data(), Components, phase);
+        for (auto& f : fields_) std::copy(values.begin(), values.end(), f.data() + i * Components);
     }
 }
 

@@ -22,6 +22,7 @@
 #include <halocline/lattice/geometry.hpp>
 
 #include <array>
+#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -59,6 +60,10 @@ struct transfer {
     /// Follow `sites` in the message, one after the other. A plan keeps their rows, which take a few bytes each unless
     /// the site order scatters them, rather than their sites.
     std::vector<strided_box> boxes{};
+    /// Of a receive: what arrives is multiplied by it before it is stored or added, as beyond a twisted boundary (-1:
+    /// antiperiodic). Of a send: 1. Unless it is 1, fields are of float or double, with at most 8 KiB per site; unless
+    /// it is real, their components are pairs (re, im).
+    std::complex<double> phase = 1;
 };
 
 /// The sites of `part`, x fastest, as lexicographic indices in a box of these extents.
@@ -101,7 +106,7 @@ class region_plan {
     /// Collective. Each exchange uses one of `bindings`: at least one, all of the same shape and site order. Ranks may
     /// have different numbers of bindings, if those that they use in one exchange belong together.
     /// Err:  on every rank: input_error (ends of a transfer that disagree, with both values; a site that the field does
-    ///       not have; a destination that is filled twice); job_error.
+    ///       not have; a destination that is filled twice; a phase that does not fit the fields); job_error.
     /// Cost: O(sites of this rank's transfers) time, O(their runs of adjacent sites) memory, whatever the size of the
     ///       fields, one message per peer, and one sum over the job. Over a network, fields that its device reads and
     ///       writes in place are registered whole.

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <halocline/base/check.hpp>
+#include <halocline/halo/detail/boundary_phases.hpp>
 #include <halocline/halo/ghost_widths.hpp>
 #include <halocline/halo/path.hpp>
 #include <halocline/lattice/decomposition.hpp>
@@ -48,7 +49,10 @@ std::string_view to_string(corner_route r);
 struct shell_options {
     std::string name = "halo";                                       ///< in error messages and reports
     ghost_widths widths{};                                           ///< ghost layers per dimension and side
-    std::array<lattice::boundary, lattice::dimensions> boundaries{}; ///< antiperiodic counts as periodic
+    std::array<lattice::boundary, lattice::dimensions> boundaries{}; ///< antiperiodic counts as periodic: see phases
+    /// Twisted boundaries: ghosts beyond the upper edge of the lattice are phase * the sites that they are copies of
+    /// (-1: antiperiodic), beyond the lower edge conj(phase) *, beyond several edges the product. See transfer::phase.
+    boundary_phases phases{1, 1, 1, 1};
     ghost_layout layout = ghost_layout::padded;
     shell shape = shell::faces;
     corner_route corners = corner_route::automatic;

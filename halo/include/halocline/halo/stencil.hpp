@@ -10,6 +10,7 @@
 #include <halocline/base/independent_iterations.hpp>
 #include <halocline/comm/job.hpp>
 #include <halocline/comm/status.hpp>
+#include <halocline/halo/detail/boundary_phases.hpp>
 #include <halocline/halo/plan.hpp>
 #include <halocline/lattice/decomposition.hpp>
 #include <halocline/lattice/field.hpp>
@@ -18,6 +19,7 @@
 
 #include <algorithm>
 #include <array>
+#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -36,8 +38,13 @@ struct star {
 
 struct stencil_options {
     std::string name = "stencil"; ///< in error messages and reports
-    /// Periodic by default. Beyond an open edge lie the values of stencil::set_outside(), which are 0 at first.
+    /// Periodic by default. Beyond an open edge lie the values of stencil::set_outside(), which are 0 at first. Beyond
+    /// an antiperiodic one the field changes its sign.
     std::array<lattice::boundary, lattice::dimensions> boundaries{};
+    /// Twisted boundaries: beyond the upper edge of the lattice the field continues as phase * field, beyond the lower
+    /// edge as conj(phase) * field. Unless a phase is real, components are pairs (re, im). An antiperiodic boundary also
+    /// changes the sign. Where a phase is not 1, no wrap is local: sites near the edge belong to for_boundary().
+    boundary_phases phases{1, 1, 1, 1};
     /// Exchanges periodic dimensions that are not cut with this rank itself, instead of wrapping around locally (for
     /// tests).
     bool self_exchange = false;
@@ -144,7 +151,9 @@ class stencil {
     static_assert(Star.radius >= 1 && Star.components >= 1);
 
   public:
-    /// Collective.  Err: as halo::plan; input_error for an antiperiodic boundary, because exchanges carry no sign.
+    /// Collective.
+    /// Err: as halo::plan; input_error for a phase or an antiperiodic boundary where T is not float or double, or which
+    ///      is not real where the number of components is odd, or in a dimension that is shorter than the radius.
     stencil(const comm::job& j, const lattice::decomposition& cut, const stencil_options& options = {});
 
     /// A field of zeros for this stencil: lexicographic, without ghosts.
@@ -167,8 +176,15 @@ class stencil {
     template <class Kernel>
     void for_interior(Kernel&& kernel) const;
     /// Waits for the ghosts; finish_or_throw() turns a bad status into an exception, as halo::plan does.
-    [[nodiscard]] comm::status finish() noexcept { return plan_.finish(); }
-    void finish_or_throw() { plan_.finish_or_throw(); }
+    [[nodiscard]] comm::status finish() noexcept {
+        const comm::status s = plan_.finish();
+        if (s == comm::status::ok) continue_beyond_edges();
+        return s;
+    }
+    void finish_or_throw() {
+        plan_.finish_or_throw();
+        continue_beyond_edges();
+    }
     /// Calls the kernel for every other site.
     /// Err: error if the exchange is not finished, or (checks normal) if u was written since start().
     template <class Kernel>
@@ -202,17 +218,36 @@ class stencil {
     template <class Kernel>
     void visit_column(run r, const sources_of_values& sources, int position, int rows, Kernel& kernel) const;
 
+    /// Fills continued_.
+    void continue_beyond_edges() noexcept;
+
+    /// The layers behind a face beyond which the field continues times a phase.
+    struct continued_layers {
+        std::complex<double> phase = 1;
+        std::vector<std::int32_t> sites; // that continue there, if no message brings them
+        std::vector<T> values;           // in message order; none: no phase
+    };
+
     lattice::box local_;
     std::shared_ptr<const lattice::site_order> order_;
     plan plan_;
     star_table table_;
+    std::array<continued_layers, lattice::faces> continued_;
     std::array<std::vector<T>, lattice::faces> outside_; // behind the open edges of this rank, in message order
     const lattice::field<T>* source_ = nullptr;          // the last one started
     std::uint64_t epoch_ = 1;                            // the exchange that brings its ghosts
 };
 
-/// For each dimension: does a box of this cut leave itself (see star_table)?
-std::array<bool, lattice::dimensions> leaving(const lattice::decomposition& cut, const stencil_options& options);
+/// What a stencil of `components` reals per site (0: of another type) does at the ends of the dimensions.
+struct star_edges {
+    /// Err: input_error: a phase that does not fit the components, or a dimension shorter than the radius.
+    star_edges(const lattice::decomposition& cut, int rank, const stencil_options& options, star s, bool of_reals);
+
+    std::array<bool, lattice::dimensions> leaves{};            ///< does a box leave itself (see star_table)?
+    std::array<std::complex<double>, lattice::faces> phases{}; ///< of the field behind each face of this rank
+};
+/// The sites of a box that lie behind its face f if it closes on itself: `radius` layers, in message order.
+std::vector<std::int32_t> sites_across(const lattice::coordinate& extents, lattice::face f, int radius);
 
 template <class T, star Star>
 stencil<T, Star>::stencil(const comm::job& j, const lattice::decomposition& cut, const stencil_options& options)
@@ -228,12 +263,39 @@ stencil<T, Star>::stencil(const comm::job& j, const lattice::decomposition& cut,
              .select = {},
              .order = order_,
              .checks = options.checks}),
-      table_(local_.extents, leaving(cut, options), Star.radius) {
+      table_(local_.extents, star_edges(cut, j.rank(), options, Star, std::is_floating_point_v<T>).leaves,
+             Star.radius) {
+    const star_edges edges(cut, j.rank(), options, Star, std::is_floating_point_v<T>);
     for (int i = 0; i < lattice::faces; ++i) {
         const face f = lattice::face_of(i);
-        if (leaving(cut, options)[f.mu] && plan_.message_of(f) < 0)
-            outside_[i].resize(local_.volume() / local_.extents[f.mu] * Star.radius * Star.components);
+        const bool has_message = plan_.message_of(f) >= 0;
+        const std::int64_t values = local_.volume() / local_.extents[f.mu] * Star.radius * Star.components;
+        if (edges.phases[i] != 1.0) {
+            continued_[i].phase = edges.phases[i];
+            continued_[i].values.resize(values);
+            if (!has_message) continued_[i].sites = sites_across(local_.extents, f, Star.radius);
+        } else if (edges.leaves[f.mu] && !has_message) {
+            outside_[i].resize(values);
+        }
     }
+}
+
+template <class T, star Star>
+void stencil<T, Star>::continue_beyond_edges() noexcept {
+    if constexpr (std::is_floating_point_v<T>)
+        for (int i = 0; i < lattice::faces; ++i) {
+            continued_layers& beyond = continued_[i];
+            if (beyond.values.empty()) continue;
+            T* const values = beyond.values.data();
+            const T* from = values;
+            if (beyond.sites.empty())
+                from = plan_.ghosts<T>(lattice::face_of(i)).data();
+            else
+                for (std::size_t k = 0; k < beyond.sites.size(); ++k)
+                    std::copy_n(source_->data() + std::int64_t{beyond.sites[k]} * Star.components, Star.components,
+                                values + k * Star.components);
+            multiply(from, values, static_cast<std::int64_t>(beyond.values.size()), beyond.phase);
+        }
 }
 
 template <class T, star Star>
@@ -307,8 +369,9 @@ void stencil<T, Star>::for_boundary(Kernel&& kernel) const {
     plan_.require_fresh(*source_);
     sources_of_values sources{source_->data()};
     for (int i = 0; i < lattice::faces; ++i)
-        sources[1 + i] = plan_.message_of(lattice::face_of(i)) >= 0 ? plan_.ghosts<T>(lattice::face_of(i)).data()
-                                                                    : outside_[i].data();
+        sources[1 + i] = !continued_[i].values.empty()                ? continued_[i].values.data()
+                         : plan_.message_of(lattice::face_of(i)) >= 0 ? plan_.ghosts<T>(lattice::face_of(i)).data()
+                                                                      : outside_[i].data();
     constexpr int radius = Star.radius, components = Star.components;
     const int extent = table_.extents()[0], first = std::min(radius, extent), last = std::max(first, extent - radius);
     run r;
