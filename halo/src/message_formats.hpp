@@ -33,19 +33,22 @@ inline void decode(message_format format, const std::uint16_t* from, float scale
         kernels::from_bfloat16(from, scale, count, to);
 }
 
-/// Checks common to packers and unpackers.  Err: input_error, beginning with `who`: another format, a scale that floats
-/// can't be multiplied with and divided by, a site order of another box than the local one.
+/// Err: input_error, beginning with `who`: another format, a scale that floats can't be multiplied with and divided by.
+inline void check_format(const std::string& who, message_format format, double scale) {
+    require_enumerator(who + "format", format);
+    constexpr double least = std::numeric_limits<float>::min(); // its inverse is a float, too
+    if (scale >= least && scale <= 1 / least) return;
+    char text[80];
+    std::snprintf(text, sizeof text, "scale %g: must be positive, from %.2g to %.2g", scale, least, 1 / least);
+    throw input_error(who + text);
+}
+
+/// Checks common to packers and unpackers.  Err: input_error, beginning with `who`: what check_format() refuses, a site
+/// order of another box than the local one.
 template <class Options>
 void check_format_and_box(const std::string& who, const Options& options, const plan& p,
                           const lattice::decomposition& cut, const lattice::site_order& order) {
-    require_enumerator(who + "format", options.format);
-    constexpr double least = std::numeric_limits<float>::min(); // its inverse is a float, too
-    if (!(options.scale >= least && options.scale <= 1 / least)) {
-        char text[80];
-        std::snprintf(text, sizeof text, "scale %g: must be positive, from %.2g to %.2g", options.scale, least,
-                      1 / least);
-        throw input_error(who + text);
-    }
+    check_format(who, options.format, options.scale);
     const int rank = p.job().rank();
     const lattice::coordinate local = cut.local_box(rank).extents;
     if (order.extents() != local)

@@ -9,19 +9,6 @@
 
 namespace halocline::halo {
 
-std::string_view to_string(message_format f) {
-    switch (f) {
-    case message_format::as_stored: return "as_stored";
-    case message_format::half: return "half";
-    case message_format::bfloat16: return "bfloat16";
-    }
-    return "?";
-}
-
-std::size_t bytes_per_real(message_format format, std::size_t stored_bytes) {
-    return format == message_format::as_stored ? stored_bytes : 2;
-}
-
 template <class T>
 int packer<T>::reals_per_site(const packer_options& o) {
     const auto first =

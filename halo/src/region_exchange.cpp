@@ -7,12 +7,15 @@
 #include <halocline/comm/clock.hpp>
 #include <halocline/comm/detail/stream_bytes.hpp>
 
+#include <cstdio>
+
 namespace halocline::halo {
 namespace {
 
 /// Writes sites [first, last) of field f of a message.
-void put(const region_message& m, std::size_t f, const field_view& source, std::byte* to, std::int64_t first,
-         std::int64_t last) noexcept {
+void put(const region_message& m, std::size_t f, const field_view& source, real_format as, std::byte* to,
+         std::int64_t first, std::int64_t last) noexcept {
+    if (as.converts()) return put_converted(source, m.out[f], as, to, first, last);
     if (m.watch.streamed()) return m.out[f].stream(source.data, to, source.shape, first, last);
     if (!m.watch.claims()) return m.out[f].copy(source.data, to, source.shape, first, last);
     // By blocks, so that claimed lines are still in the first-level cache when they are filled.
@@ -36,9 +39,15 @@ region_plan::state::state(const comm::job& j, const std::vector<transfer>& sends
         if (bindings.empty()) throw input_error("'" + options.name + "': no field is bound");
         for (const field_view& f : bindings.front().source)
             shape += ", " + std::to_string(f.shape.bytes()) + " bytes per site";
+        if (options.format != message_format::as_stored) {
+            char scaled[40];
+            std::snprintf(scaled, sizeof scaled, " of %.9g * value", options.scale);
+            shape += ", as " + std::string(to_string(options.format)) + scaled;
+        }
     });
     messages = make_messages(job, sends, receives, bindings, options);
-    for (const field_view& f : bindings.front().source) site_bytes += f.shape.bytes();
+    format = {options.format, static_cast<float>(options.scale)};
+    for (const field_view& f : bindings.front().source) site_bytes += format.bytes(f.shape);
     limit_claims(
         messages, [](region_message& m) -> path_watch& { return m.watch; },
         [&](const region_message& m) { return static_cast<std::size_t>(m.send_sites) * site_bytes; });
@@ -108,8 +117,8 @@ void region_plan::state::start(int which) noexcept {
         by_team(m.send_sites, [&](std::int64_t first, std::int64_t last) noexcept {
             std::byte* message = channel.target(k);
             for (std::size_t f = 0; f < source.size(); ++f) {
-                put(m, f, source[f], message, first, last);
-                message += static_cast<std::size_t>(m.send_sites) * source[f].shape.bytes();
+                put(m, f, source[f], format, message, first, last);
+                message += static_cast<std::size_t>(m.send_sites) * format.bytes(source[f].shape);
             }
             if (m.watch.streamed()) comm::finish_streams();
         });
@@ -131,7 +140,7 @@ void region_plan::state::send_direct() noexcept {
         look_at(m, channel.memory() + targets[0] + m.middle);
         by_team(m.send_sites, [&](std::int64_t first, std::int64_t last) noexcept {
             for (std::size_t f = 0; f < source.size(); ++f)
-                put(m, f, source[f], channel.memory() + targets[f], first, last);
+                put(m, f, source[f], format, channel.memory() + targets[f], first, last);
             if (m.watch.streamed()) comm::finish_streams();
         });
         channel.send(k, stamp, static_cast<std::uint32_t>(bound));
@@ -156,8 +165,8 @@ void region_plan::state::unpack(const region_message& m, const std::byte* messag
     const auto place_all = [&](std::int64_t first, std::int64_t last) noexcept {
         const std::byte* values = message;
         for (std::size_t f = 0; f < destination.size(); ++f) {
-            place(values, m.in[f], m.phased, options.add, destination[f], first, last);
-            values += static_cast<std::size_t>(m.receive_sites) * destination[f].shape.bytes();
+            place(values, format, m.in[f], m.phased, options.add, destination[f], first, last);
+            values += static_cast<std::size_t>(m.receive_sites) * format.bytes(destination[f].shape);
         }
     };
     if (options.add) return place_all(0, m.receive_sites); // a site may occur twice: added by one thread, in order

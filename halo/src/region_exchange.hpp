@@ -93,7 +93,8 @@ struct region_plan::state {
     std::size_t unreported = 0;           // the first in `reported` that completed() has not returned yet
     comm::channel_set channels;
     std::shared_ptr<copying_team> threads;    // shared by the phases of a shell_plan
-    std::size_t site_bytes = 0;               // sum over all fields
+    real_format format;                       // of messages
+    std::size_t site_bytes = 0;               // in a message, sum over all fields
     std::size_t piece_bytes = 0;              // the least that is worth another thread
     std::int64_t most_sites = 0;              // in a message
     std::uint64_t epoch = 0, started_ = 0;    // numbers of finished and of started exchanges

@@ -61,11 +61,11 @@ comm::written_lines lines_of(const region_message& m, const binding& fields) {
 
 } // namespace
 
-void make_packed(region_message& m, const region_end& end, const binding& fields) {
+void make_packed(region_message& m, const region_end& end, const binding& fields, bool converts) {
     const position_list sent = position_list::counted(m.send_sites), come = position_list::counted(m.receive_sites);
     for (std::size_t f = 0; f < fields.source.size(); ++f) {
-        m.out.emplace_back(end.out[f], fields.source[f].order->lane_width(), sent, 1);
-        m.in.emplace_back(come, 1, end.in[f], fields.destination[f].order->lane_width(), !m.phased.empty());
+        m.out.emplace_back(end.out[f], fields.source[f].order->lane_width(), sent, 1, converts);
+        m.in.emplace_back(come, 1, end.in[f], fields.destination[f].order->lane_width(), converts || !m.phased.empty());
     }
 }
 
@@ -92,6 +92,7 @@ void make_direct(region_message& m, const region_end& end, const binding& fields
 
 void choose_stores(region_message& m, path wish, const comm::costs& costs, const binding& fields,
                    const region_plan_options& options) {
+    if (options.format != message_format::as_stored) return; // a few lines at a time, through the cache
     std::size_t bytes = 0;
     bool can = m.send_sites > 0;
     for (std::size_t f = 0; f < m.out.size(); ++f) {

@@ -3,8 +3,8 @@
 // has, region_outline what it tells the peer, region_message the result.
 #pragma once
 
-#include "arriving_sites.hpp"
 #include "region_paths.hpp"
+#include "site_conversion.hpp"
 
 #include <halocline/comm/costs.hpp>
 #include <halocline/comm/detail/direct_memory.hpp>
@@ -42,7 +42,7 @@ struct region_message {
 };
 
 /// Makes the copies of a message whose path is packed.  Pre: its numbers of sites are known.
-void make_packed(region_message& m, const region_end& end, const binding& fields);
+void make_packed(region_message& m, const region_end& end, const binding& fields, bool converts);
 /// Makes the copies of a message whose path is direct, or the writes of a network's device.
 void make_direct(region_message& m, const region_end& end, const binding& fields, const region_outline& theirs);
 /// Decides whether it is streamed, and if not, whether lines are claimed.  Pre: it has its copies; the peer's memory is

@@ -16,7 +16,7 @@
 namespace halocline::halo {
 
 /// What prevents a direct message at one end.
-enum class obstacle : std::uint8_t { none, added, transport, streaming, outside_slab, scattered, not_registered };
+enum class obstacle : std::uint8_t { none, changed, transport, streaming, outside_slab, scattered, not_registered };
 
 /// The sites of one field that a direct message fills, in message order.
 struct filled_sites {

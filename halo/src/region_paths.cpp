@@ -80,7 +80,7 @@ path_choice region_paths::choose(const region_end& end) {
 }
 
 obstacle region_paths::obstacle_of(const region_end& end) const {
-    if (options_.add) return obstacle::added;
+    if (options_.add || options_.format != message_format::as_stored) return obstacle::changed;
     if (!comm::direct_obstacle(j_, end.peer).empty()) return obstacle::transport;
     if (end.far && options_.path == path::streamed) return obstacle::streaming;
     if (!all_in_slab(j_, bindings_, end.far)) return obstacle::outside_slab;
@@ -92,7 +92,8 @@ obstacle region_paths::obstacle_of(const region_end& end) const {
 std::string region_paths::reason(obstacle o, const region_end& end, int rank) const {
     switch (o) {
     case obstacle::none: return {};
-    case obstacle::added: return "what is added waits in slots";
+    case obstacle::changed:
+        return options_.add ? "what is added waits in slots" : "what is sent in another format waits in slots";
     case obstacle::transport: return comm::direct_obstacle(j_, end.peer);
     case obstacle::streaming: return "over " + end.transport + " there are no stores that could bypass a cache";
     case obstacle::outside_slab: return "a field of " + rank_text(rank) + " is not in its slab";

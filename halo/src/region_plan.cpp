@@ -75,7 +75,9 @@ void region_plan::reset_statistics() { s_->times.reset(s_->channels); }
 std::size_t region_plan::slab_bytes() const { return s_->channels.memory_bytes(); }
 
 std::string region_plan::describe() const {
-    std::string table = "regions '" + s_->options.name + "'\n";
+    std::string table = "regions '" + s_->options.name + "'";
+    if (s_->format.converts()) table.append(", reals as ").append(to_string(s_->options.format));
+    table += "\n";
     char line[160];
     std::snprintf(line, sizeof line, "  %5s  %-9s %-8s %12s %12s  %s\n", "peer", "transport", "path", "send sites",
                   "receives", "why");

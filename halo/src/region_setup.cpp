@@ -149,7 +149,7 @@ std::vector<region_message> make_messages(const comm::job& j, const std::vector<
                 throw input_error("'" + options.name + "': " + rank_text(j.rank()) + " can't have path " +
                                   std::string(to_string(options.path)) + " with " + rank_text(end.peer) + ": " + m.why);
             } else {
-                make_packed(m, end, fields);
+                make_packed(m, end, fields, options.format != message_format::as_stored);
             }
             if (end.transport == "shm") choose_stores(m, j.options().path, costs, fields, options);
             messages.push_back(std::move(m));

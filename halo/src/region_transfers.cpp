@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "region_transfers.hpp"
 
-#include "arriving_sites.hpp"
+#include "message_formats.hpp"
 #include "position_set.hpp"
+#include "site_conversion.hpp"
 
 #include <halocline/base/enumerators.hpp>
 #include <halocline/base/error.hpp>
@@ -126,11 +127,27 @@ void check_phases(const std::vector<transfer>& sends, const std::vector<transfer
                 throw input_error(field + "has " + std::to_string(shape.components) +
                                   " components per site, which are no pairs (re, im) to multiply by " + text(t.phase) +
                                   ", " + in_transfer(t));
-            if (shape.bytes() > phase_buffer_bytes)
+            if (shape.bytes() > conversion_bytes)
                 throw input_error(field + "has " + std::to_string(shape.bytes()) + " bytes per site, more than the " +
-                                  std::to_string(phase_buffer_bytes) + " that can be multiplied by " + text(t.phase) +
+                                  std::to_string(conversion_bytes) + " that can be multiplied by " + text(t.phase) +
                                   ", " + in_transfer(t));
         }
+    }
+}
+
+/// Err: input_error unless the fields can be sent in the format of the plan.
+void check_formats(const region_plan_options& options, const std::vector<field_view>& fields, const std::string& who) {
+    check_format(who, options.format, options.scale);
+    if (options.format == message_format::as_stored) return;
+    for (std::size_t f = 0; f < fields.size(); ++f) {
+        const site_shape& shape = fields[f].shape;
+        const std::string field = who + "field " + std::to_string(f) + " ";
+        if (shape.kind != scalar::float32)
+            throw input_error(field + "has " + text_of(shape) + " per site: " + std::string(to_string(options.format)) +
+                              " messages are made of floats");
+        if (shape.bytes() > conversion_bytes)
+            throw input_error(field + "has " + std::to_string(shape.bytes()) + " bytes per site, more than the " +
+                              std::to_string(conversion_bytes) + " that a change of format takes");
     }
 }
 
@@ -225,6 +242,7 @@ void check_transfers(const std::vector<transfer>& sends, const std::vector<trans
         }
     }
     check_phases(sends, receives, first.destination, who);
+    check_formats(options, first.source, who);
     const bool fills = std::ranges::any_of(receives, [](const transfer& t) { return sites_in(t) > 0; });
     for (const binding& b : bindings)
         for (std::size_t f = 0; fills && !options.add && f < b.destination.size(); ++f)

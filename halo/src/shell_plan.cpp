@@ -39,6 +39,11 @@ std::string shape_of(const lattice::decomposition& cut, const shell_options& o) 
             text += digits;
         }
     text.append(", path ").append(to_string(o.path));
+    if (o.format != message_format::as_stored) {
+        char scaled[40];
+        std::snprintf(scaled, sizeof scaled, " of %.9g * value", o.scale);
+        text.append(", as ").append(to_string(o.format)).append(scaled);
+    }
     if (o.reverse) text += ", reverse";
     return text;
 }
@@ -110,8 +115,10 @@ void shell_plan::make_phases(const lattice::decomposition& cut, const std::vecto
     for (shell_transfers& t : lists) {
         first_ghost_.push_back(ghosts_.size());
         ghosts_.insert(ghosts_.end(), t.ghosts.begin(), t.ghosts.end());
-        phases.emplace_back(job_, std::move(t.sends), std::move(t.receives), bindings,
-                            region_plan_options{.name = options_.name, .path = options_.path});
+        phases.emplace_back(
+            job_, std::move(t.sends), std::move(t.receives), bindings,
+            region_plan_options{
+                .name = options_.name, .path = options_.path, .format = options_.format, .scale = options_.scale});
     }
     for (std::size_t p = 0; p < phases.size(); ++p) {
         if (p + 1 < phases.size()) // the next phase can then begin during any wait of this rank
@@ -130,7 +137,11 @@ void shell_plan::make_reverse(const lattice::decomposition& cut, const std::vect
     std::vector<binding> swapped;
     for (const binding& b : bindings) swapped.push_back({b.destination, b.source});
     backward_.emplace(job_, std::move(t.receives), std::move(t.sends), std::move(swapped),
-                      region_plan_options{.name = options_.name + " (reverse)", .path = path::packed, .add = true});
+                      region_plan_options{.name = options_.name + " (reverse)",
+                                          .path = path::packed,
+                                          .add = true,
+                                          .format = options_.format,
+                                          .scale = options_.scale});
     backward_->join(threads_.pointer());
 }
 

@@ -66,8 +66,19 @@ void for_each_site(const lattice::decomposition& cut, int rank, const shell_opti
     for (const auto& g : ghosts) visit(coordinate{g[8], g[7], g[6], g[5]}, next++);
 }
 
-/// The value of component c at the site x of the grown box: the oracle's bits, or, where boundaries are twisted, a
-/// number that no phase rounds.
+/// Below this, whole numbers travel without being rounded, multiplied by up to three phases on their way; 0: any bits.
+inline std::uint64_t largest_number(const shell_options& o) {
+    const bool twisted = has_phase(o.phases);
+    switch (o.format) {
+    case halo::message_format::as_stored: return twisted ? 1 << 20 : 0;
+    case halo::message_format::half: return twisted ? 1 << 8 : 1 << 11;
+    case halo::message_format::bfloat16: return twisted ? 1 << 5 : 1 << 8;
+    }
+    return 0;
+}
+
+/// The value of component c at the site x of the grown box: the oracle's bits, or a number that nothing rounds where
+/// boundaries are twisted or messages have another format.
 template <class T>
 T value_at(const coordinate& x, const lattice::decomposition& cut, const shell_options& o, int c, std::uint64_t epoch) {
     const coordinate source = wrapped(x, cut.global());
@@ -77,11 +88,11 @@ T value_at(const coordinate& x, const lattice::decomposition& cut, const shell_o
         return bits;
     };
     if constexpr (std::is_floating_point_v<T>)
-        if (has_phase(o.phases)) {
+        if (const std::uint64_t largest = largest_number(o); largest > 0) {
             const auto number = [&](int k) {
                 std::uint64_t hash = 0;
                 std::memcpy(&hash, oracle_value<std::uint64_t>(source, cut.global(), k, epoch).data(), sizeof hash);
-                return static_cast<T>(1 + hash % (1 << 20));
+                return static_cast<T>(1 + hash % largest);
             };
             return times(phase_at(x, cut.global(), o.phases), c, number);
         }
@@ -115,7 +126,7 @@ std::int64_t wrong_words(lattice::field<T>& x, const lattice::decomposition& cut
         const bool known = local.contains(site) || is_filled(cut, rank, o, site);
         for (int c = 0; c < x.components(); ++c) {
             const T value = known ? value_at<T>(site, cut, o, c, epoch) : poison;
-            const bool equal = has_phase(o.phases) ? x.at(i, c) == value : false; // the sign of 0 may differ
+            const bool equal = largest_number(o) > 0 && x.at(i, c) == value; // the sign of 0 may differ
             wrong += !equal && std::memcmp(&x.at(i, c), &value, sizeof(T)) != 0;
             x.at(i, c) = poison; // what is left must be padding
         }
@@ -198,13 +209,22 @@ inline padded_case random_padded_case(std::mt19937& g, int ranks, bool may_be_di
         const bool pairs = std::ranges::none_of(c.components, [](int n) { return n % 2 == 1; });
         c.options.phases = random_phases(drawn_apart, pairs);
     }
+    if (number % 6 == 5 && !large) { // of fields of float
+        std::mt19937 drawn_apart(static_cast<unsigned>(number) + 104729U * static_cast<unsigned>(ranks));
+        const bool pairs = std::ranges::none_of(c.components, [](int n) { return n % 2 == 1; });
+        if (drawn(drawn_apart, 0, 1) == 0) c.options.phases = random_phases(drawn_apart, pairs);
+        c.options.format = static_cast<halo::message_format>(drawn(drawn_apart, 1, 2));
+        c.options.scale = drawn(drawn_apart, 0, 1) == 0 ? 1 : 0.125;
+        if (c.options.path != halo::path::packed) c.options.path = halo::path::automatic;
+    }
     c.text = std::string(to_string(o.layout)) + ", lattice " + lattice::to_string(global) + " grid " +
              lattice::to_string(grid) + " low " + lattice::to_string(o.widths.low) + " high " +
              lattice::to_string(o.widths.high) +
              (o.shape == halo::shell::box ? " box, corners " + std::string(to_string(o.corners)) : " faces") +
              " order " + std::to_string(c.order) + " W " + std::to_string(c.lane_width) + " fields " +
              std::to_string(c.components.size()) + " of " + std::to_string(c.components.front()) + " in slab " +
-             std::to_string(c.in_slab) + " path " + std::string(to_string(c.options.path));
+             std::to_string(c.in_slab) + " path " + std::string(to_string(c.options.path)) + " as " +
+             std::string(to_string(c.options.format));
     for (const auto& p : c.options.phases)
         c.text +=
             " " + std::to_string(static_cast<int>(p.real())) + "+" + std::to_string(static_cast<int>(p.imag())) + "i";

@@ -134,6 +134,8 @@ TEST(PaddedPlan, MakesNoAllocationBetweenStartAndFinish) {
         shell_plan serial(
             j, cut, {.phases = {1, 1, 1, -1}, .shape = halo::shell::box, .corners = halo::corner_route::by_dimension},
             {halo::bind(x)});
+        shell_plan rounded(j, cut, {.phases = {1, 1, {0, 1}, 1}, .format = halo::message_format::half, .reverse = true},
+                           {halo::bind(x), halo::bind(y)});
         bool ok = true;
         std::size_t seen = 0;
         meet.arrive_and_wait();
@@ -149,6 +151,10 @@ TEST(PaddedPlan, MakesNoAllocationBetweenStartAndFinish) {
             ok = serial.finish() == status::ok && ok;
             once.start_reverse(k % 2);
             ok = once.finish() == status::ok && ok;
+            rounded.start(k % 2);
+            ok = rounded.finish() == status::ok && ok;
+            rounded.start_reverse(k % 2);
+            ok = rounded.finish() == status::ok && ok;
         }
         meet.arrive_and_wait();
         const std::uint64_t after = halocline_test::allocations();
@@ -285,6 +291,12 @@ TEST_F(RefusedShellPlan, PhasesThatDoNotFitTheField) {
                   shell_plan(job, cut, {.phases = {1, 1, 1, -1}}, {halo::bind(words)});
               }).find("'halo': field 0 is not of float or double: nothing can be multiplied by phase (-1, "),
               std::string::npos);
+}
+
+TEST_F(RefusedShellPlan, FormatsThatDoNotFitTheField) {
+    const auto half = halo::message_format::half;
+    expect_said("'halo': field 0 has 1 double per site: half messages are made of floats", {.format = half}, padded);
+    expect_said("format 3: must be one of as_stored, half, bfloat16", {.format = halo::message_format{3}}, padded);
 }
 
 TEST(PaddedPlan, RefusesPhasesThatDifferBetweenRanks) {

@@ -45,7 +45,7 @@ TEST(RegionOutline, ArrivesAsItWasTold) {
 
 TEST(RegionOutline, SaysWhatIsInTheWay) {
     region_outline told;
-    for (const obstacle o : {obstacle::added, obstacle::transport, obstacle::streaming, obstacle::outside_slab,
+    for (const obstacle o : {obstacle::changed, obstacle::transport, obstacle::streaming, obstacle::outside_slab,
                              obstacle::scattered, obstacle::not_registered}) {
         told.in_the_way = o;
 

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <map>
@@ -316,6 +317,54 @@ TEST_P(RegionPlanOnRanks, MultipliesWhatArrivesByThePhaseOfItsTransfer) {
     });
 }
 
+/// Bytes that this rank has sent to others and itself.
+std::uint64_t sent_bytes(const region_plan& plan) {
+    std::uint64_t bytes = 0;
+    for (const comm::transport_counts& traffic : plan.statistics().by_transport) bytes += traffic.bytes;
+    return bytes;
+}
+
+/// Values that must be rounded travel around the ring of ranks, and are multiplied by a phase at the end.
+void round_in_messages(const comm::job& j, halo::message_format format, bool add,
+                       const std::shared_ptr<const site_order>& order) {
+    constexpr int components = 6;
+    const double error = format == halo::message_format::half ? 0x1p-11 : 0x1p-8;
+    const int up = (j.rank() + 1) % j.ranks(), down = (j.rank() + j.ranks() - 1) % j.ranks();
+    const auto volume = static_cast<std::int32_t>(order->volume());
+    const halo::strided_box all{0, {volume, 1, 1, 1}, {1, 0, 0, 0}};
+    field<float> x(order, components, &j.memory()), y(order, components, &j.memory());
+    region_plan plan(j, {{up, 0, {}, {all}}}, {{down, 0, {}, {all}, {0, -1}}}, {{{halo::view(x)}, {halo::view(y)}}},
+                     {.add = add, .format = format, .scale = 0x1p-20}); // too large for half as they are
+    const auto value = [&](int rank, std::int64_t site, int c) {
+        const std::uint64_t hash = mixed(static_cast<std::uint64_t>(1000 * site + 10 * c + rank));
+        return static_cast<float>(1e6 + static_cast<double>(hash % 1'000'000'000));
+    };
+    for (std::int64_t i = 0; i < volume; ++i)
+        for (int c = 0; c < components; ++c) x.at(i, c) = value(j.rank(), i, c), y.at(i, c) = 0;
+
+    plan.start();
+    ASSERT_EQ(plan.finish(), status::ok);
+
+    EXPECT_EQ(sent_bytes(plan), static_cast<std::uint64_t>(volume) * components * 2);
+    EXPECT_NE(plan.describe().find("reals as " + std::string(to_string(format))), std::string::npos);
+    std::int64_t rounded = 0;
+    for (std::int32_t i = 0; i < volume; ++i)
+        for (int c = 0; c < components; ++c) { // times -i
+            const float exact = c % 2 == 0 ? value(down, i, c + 1) : -value(down, i, c - 1);
+            ASSERT_LE(std::abs(y.at(i, c) - exact), error * std::abs(exact)) << i << " " << c;
+            rounded += y.at(i, c) != exact;
+        }
+    EXPECT_GT(rounded, volume);
+}
+
+TEST_P(RegionPlanOnRanks, RoundsRealsToTheFormatOfItsMessages) {
+    run(GetParam(), [&](const comm::job& j) {
+        for (const auto format : {halo::message_format::half, halo::message_format::bfloat16})
+            for (const auto& order : orders_of({8, 4, 6, 4}))
+                for (const bool add : {false, true}) round_in_messages(j, format, add, order);
+    });
+}
+
 } // namespace
 
 TEST(RegionPlan, ReportsEachTransferOnceAsItComesIntoPlace) {
@@ -443,6 +492,36 @@ TEST(RegionPlan, RefusesPhasesThatDoNotFit) {
               "'regions': field 0 is not of float or double: nothing can be multiplied by phase (-1, 0)" + where);
     EXPECT_EQ(refused(1.0, 1, 1, std::numeric_limits<double>::infinity()),
               "'regions': phase (inf, 0): must be finite" + where);
+}
+
+TEST(RegionPlan, RefusesFormatsThatDoNotFit) {
+    using enum halo::message_format;
+    const auto refused = []<class T>(T, int components, const halo::region_plan_options& options) {
+        return refusal_by_all(1, [&](const comm::job& j) {
+            field<T> x(row_of(8), components, &j.memory());
+            region_plan plan(j, {{0, 3, {0}}}, {{0, 3, {1}}}, {halo::bind(x)}, options);
+        });
+    };
+
+    EXPECT_EQ(refused(1.0F, 2048, {.format = half}), "accepted");
+    EXPECT_EQ(refused(1.0, 2, {.format = half}),
+              "'regions': field 0 has 2 doubles per site: half messages are made of floats");
+    EXPECT_EQ(refused(1.0F, 2049, {.format = bfloat16}),
+              "'regions': field 0 has 8196 bytes per site, more than the 8192 that a change of format takes");
+    EXPECT_EQ(refused(1.0F, 1, {.scale = 0}), "'regions': scale 0: must be positive, from 1.2e-38 to 8.5e+37");
+    EXPECT_EQ(refused(1.0F, 1, {.path = halo::path::direct, .format = half}),
+              "'regions': rank 0 can't have path direct with rank 0: what is sent in another format waits in slots");
+}
+
+TEST(RegionPlan, RefusesFormatsThatDifferBetweenRanks) {
+    const std::vector<std::string> texts = refusals(2, [](const comm::job& j) {
+        field<float> x(row_of(8), 1);
+        region_plan plan(j, {{1 - j.rank(), 0, {1}}}, {{1 - j.rank(), 0, {4}}}, {halo::bind(x)},
+                         {.format = halo::message_format::half, .scale = j.rank() == 0 ? 2.0 : 4.0});
+    });
+    for (const std::string& text : texts)
+        for (const char* const part : {"as half of 2 * value", "as half of 4 * value"})
+            EXPECT_NE(text.find(part), std::string::npos) << text;
 }
 
 TEST(RegionPlan, RefusesPartsThatTheirArrayDoesNotHave) {

@@ -107,12 +107,17 @@ exchange shells(const comm::job& j, const lattice::decomposition& cut, path way)
 exchange regions(const comm::job& j, const lattice::decomposition& cut, path way) {
     struct subject {
         field<double> x, y;
-        std::unique_ptr<halo::region_plan> plan;
+        field<float> a, b;
+        std::unique_ptr<halo::region_plan> plan, rounded;
     };
     const auto extents = cut.local_box(j.rank()).extents;
     const auto order = lattice::site_order::lexicographic(extents);
-    const auto s =
-        std::make_shared<subject>(subject{{order, components, &j.memory()}, {order, components, &j.memory()}, nullptr});
+    const auto s = std::make_shared<subject>(subject{{order, components, &j.memory()},
+                                                     {order, components, &j.memory()},
+                                                     {order, components, &j.memory()},
+                                                     {order, components, &j.memory()},
+                                                     nullptr,
+                                                     nullptr});
     const auto volume = static_cast<std::int32_t>(lattice::volume(extents));
     halo::transfer away{1 - j.rank(), 1, {}}, home{j.rank(), 2, {}}, came{1 - j.rank(), 1, {}}, kept{j.rank(), 2, {}};
     for (std::int32_t i = 0; i < volume / 2; ++i) {
@@ -123,9 +128,14 @@ exchange regions(const comm::job& j, const lattice::decomposition& cut, path way
     s->plan = std::make_unique<halo::region_plan>(j, std::vector{away, home}, std::vector{came, kept},
                                                   std::vector{halo::binding{{halo::view(s->x)}, {halo::view(s->y)}}},
                                                   halo::region_plan_options{.path = way});
+    s->rounded = std::make_unique<halo::region_plan>(j, std::vector{away, home}, std::vector{came, kept},
+                                                     std::vector{halo::binding{{halo::view(s->a)}, {halo::view(s->b)}}},
+                                                     halo::region_plan_options{.format = halo::message_format::half});
     return [s](team me) {
         s->plan->start(0, me);
-        return s->plan->finish(me) == comm::status::ok;
+        const bool ok = s->plan->finish(me) == comm::status::ok;
+        s->rounded->start(0, me);
+        return s->rounded->finish(me) == comm::status::ok && ok;
     };
 }
 

@@ -64,6 +64,35 @@ TEST(TeamsOfThreads, ShareThePackingOfSlots) {
             });
 }
 
+TEST(TeamsOfThreads, ShareWhatChangesItsFormat) {
+    const auto cut = lattice::decomposition::even({8, 8, 8, 4}, {1, 1, 1, 2});
+    const halo::shell_options options{.phases = {1, {0, 1}, 1, -1}, .format = halo::message_format::half};
+    struct subject {
+        lattice::field<float> x;
+        halo::shell_plan plan;
+    };
+    run_teams(
+        [&](const comm::job& j) {
+            const lattice::box outer = halo::grown(cut.local_box(j.rank()), options.widths);
+            lattice::field<float> x(lattice::site_order::lexicographic(outer.extents), 128, &j.memory());
+            halo::shell_plan plan(j, cut, options, {halo::bind(x)});
+            return std::make_unique<subject>(subject{std::move(x), std::move(plan)});
+        },
+        [&](const comm::job& j, subject& s, halo::team me, std::barrier<>& meet) {
+            for (std::uint64_t epoch = 1; epoch <= steps; ++epoch) {
+                if (me.index == 0) fill_own(s.x, cut, j.rank(), options, epoch);
+                meet.arrive_and_wait();
+                s.plan.start(0, me);
+                EXPECT_EQ(s.plan.finish(me), status::ok);
+                meet.arrive_and_wait();
+                if (me.index == 0) {
+                    EXPECT_EQ(wrong_words(s.x, cut, j.rank(), options, epoch), 0);
+                }
+                meet.arrive_and_wait();
+            }
+        });
+}
+
 TEST(TeamsOfThreads, ShareTheCopiesOfShells) {
     const auto cut = lattice::decomposition::even({8, 8, 8, 4}, {1, 1, 1, 2});
     struct subject {

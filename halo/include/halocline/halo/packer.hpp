@@ -9,6 +9,7 @@
 #include <halocline/halo/block_map.hpp>
 #include <halocline/halo/detail/site_copy.hpp>
 #include <halocline/halo/detail/site_map.hpp>
+#include <halocline/halo/message_format.hpp>
 #include <halocline/halo/plan.hpp>
 #include <halocline/lattice/decomposition.hpp>
 #include <halocline/lattice/field.hpp>
@@ -22,23 +23,9 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace halocline::halo {
-
-/// How the reals of a message are stored.
-enum class message_format : std::uint8_t {
-    as_stored, ///< like the field: float or double
-    /// IEEE half of scale * value, 2 B. For 2^-14 <= |scale * value| < 65520 the relative error is at most 2^-11 (2^-11
-    /// + 2^-23 if scale is not a power of two); below, the absolute error is at most 2^-25 / scale; above: infinity.
-    half,
-    /// The upper 16 bits of the float, rounded to nearest, 2 B; relative error at most 2^-8, range as float.
-    bfloat16,
-};
-std::string_view to_string(message_format f);
-/// Bytes of one real in a message of a field whose reals have `stored_bytes`.
-std::size_t bytes_per_real(message_format format, std::size_t stored_bytes);
 
 /// What a message holds of each site.
 struct packer_options {

@@ -15,6 +15,7 @@
 #include <halocline/comm/job.hpp>
 #include <halocline/comm/status.hpp>
 #include <halocline/halo/field_view.hpp>
+#include <halocline/halo/message_format.hpp>
 #include <halocline/halo/path.hpp>
 #include <halocline/halo/plan_statistics.hpp>
 #include <halocline/halo/team.hpp>
@@ -97,6 +98,10 @@ struct region_plan_options {
     /// Adds what arrives to the destinations instead of storing it: once all is here, in the order of peers and tags,
     /// so the bits are the same each time. Always packed.
     bool add = false;
+    /// How reals travel, equal on every rank. half and bfloat16 are made of fields of float, with at most 8 KiB per site, of which each
+    /// message holds scale * value; they are always packed.
+    message_format format = message_format::as_stored;
+    double scale = 1;
 };
 
 /// Lifetime: the fields must outlive the plan. Destroying a plan never blocks; a peer that still waits for an exchange
@@ -106,7 +111,8 @@ class region_plan {
     /// Collective. Each exchange uses one of `bindings`: at least one, all of the same shape and site order. Ranks may
     /// have different numbers of bindings, if those that they use in one exchange belong together.
     /// Err:  on every rank: input_error (ends of a transfer that disagree, with both values; a site that the field does
-    ///       not have; a destination that is filled twice; a phase that does not fit the fields); job_error.
+    ///       not have; a destination that is filled twice; a phase or format that does not fit the fields);
+    ///       job_error.
     /// Cost: O(sites of this rank's transfers) time, O(their runs of adjacent sites) memory, whatever the size of the
     ///       fields, one message per peer, and one sum over the job. Over a network, fields that its device reads and
     ///       writes in place are registered whole.

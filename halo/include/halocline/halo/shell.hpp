@@ -8,6 +8,7 @@
 #include <halocline/base/check.hpp>
 #include <halocline/halo/detail/boundary_phases.hpp>
 #include <halocline/halo/ghost_widths.hpp>
+#include <halocline/halo/message_format.hpp>
 #include <halocline/halo/path.hpp>
 #include <halocline/lattice/decomposition.hpp>
 #include <halocline/lattice/geometry.hpp>
@@ -62,6 +63,10 @@ struct shell_options {
     /// Exchanges only sites (global coordinates) for which this is true. The other ghosts exist in the field anyway.
     std::function<bool(const lattice::coordinate& global_site)> select{};
     halo::path path = path::automatic; ///< see region_plan_options::path
+    /// How reals travel, there and in reverse: see region_plan_options. What goes by dimension, and has been multiplied
+    /// by a phase on the way, is rounded again.
+    message_format format = message_format::as_stored;
+    double scale = 1;
     /// Makes start_reverse() possible. Costs additional slots and another exchange of set-up messages.
     bool reverse = false;
     check_level checks = default_checks(); ///< normal and above: require_fresh() detects fields written since
