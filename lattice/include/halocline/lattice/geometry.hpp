@@ -19,7 +19,7 @@ inline constexpr int dimensions = 4;
 using coordinate = std::array<int, dimensions>;
 
 /// How the lattice closes on itself in one dimension.
-/// Antiperiodic is a sign on the links (dirac::), never on exchanged data; a halo treats it as periodic.
+/// Antiperiodic is a sign on the links in dirac::, so plans of halos treat it as periodic; stencils change the sign.
 enum class boundary : std::uint8_t { periodic, antiperiodic, open };
 constexpr std::string_view to_string(boundary b) {
     switch (b) {
