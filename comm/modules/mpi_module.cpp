@@ -87,22 +87,17 @@ int initialize() {
     HALOCLINE_TRY(MPI_Initialized(&done));
     if (done) return MPI_SUCCESS; // the program's own MPI, which the program finalises
     int provided = 0;
-    // Any thread of a team may start an exchange, but never two at a time.
+    // Any thread of the program may make the rank's calls, but never two at a time.
     HALOCLINE_TRY(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided));
     initialized_by = getpid();
     std::atexit(finalize_at_exit); // after MPI's own handlers, so it runs before them
     return MPI_SUCCESS;
 }
 
-int any_thread() {
-    int level = MPI_THREAD_SINGLE;
-    return MPI_Query_thread(&level) == MPI_SUCCESS && level >= MPI_THREAD_SERIALIZED;
-}
-
-/// Whether the calling thread may call MPI while no other does.
-bool may_call() {
-    int initialised_it = 0;
-    return MPI_Is_thread_main(&initialised_it) == MPI_SUCCESS && (initialised_it || any_thread());
+int may_call() {
+    int initialised_it = 0, level = MPI_THREAD_SINGLE;
+    if (MPI_Is_thread_main(&initialised_it) != MPI_SUCCESS) return 0;
+    return initialised_it || (MPI_Query_thread(&level) == MPI_SUCCESS && level >= MPI_THREAD_SERIALIZED);
 }
 
 int duplicate(MPI_Comm parent, MPI_Comm& copy, halocline_mpi_give_up give_up, void* context) {
@@ -267,7 +262,7 @@ constexpr halocline_mpi_module module_table{
     rank,
     size,
     started_ranks,
-    any_thread,
+    may_call,
     max_tag,
     version,
     describe,

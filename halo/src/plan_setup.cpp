@@ -67,9 +67,9 @@ plan::plan(const comm::job& j, const lattice::decomposition& cut, plan_options o
                                 .label = lattice::to_string(m.where)});
     });
     sent_.resize(static_cast<std::size_t>(options_.fields));
-    team_.pointer() = std::make_unique<packing_team>(messages_.size(), team_patience(job_.options().deadline));
     channels_ = comm::channel_set(job_, requests, {.name = options_.name, .shape = {}});
-    team_may_send_ = channels_.any_thread();
+    const senders who = channels_.over_network() ? senders::member_0 : senders::any_member;
+    team_.pointer() = std::make_unique<packing_team>(messages_.size(), team_patience(job_.options().deadline), who);
     times_ = exchange_times(job_, channels_);
     choose_paths();
 }

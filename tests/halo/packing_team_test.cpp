@@ -6,6 +6,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <thread>
 #include <vector>
@@ -145,6 +146,57 @@ TEST(PackingTeam, LeavesWhatIsAnnouncedMeanwhileToTheOneThatSends) {
 
     EXPECT_EQ(sent, (std::vector<std::uint32_t>{0b001, 0b110}));
     EXPECT_TRUE(team.in_flight(0));
+}
+
+// As over a network, where a wait of member 0 for another plan may be in the library.
+TEST(PackingTeam, LeavesTheSendingToMember0IfOnlyThatMay) {
+    packing_team team(3, {}, halo::senders::member_0);
+    std::vector<std::uint32_t> sent;
+    const auto send = [&](std::uint32_t ready) { sent.push_back(ready); };
+    const auto no_send = [](std::uint32_t) { ADD_FAILURE() << "member 1 sends"; };
+
+    EXPECT_FALSE(team.enter({0, 2}, 1, send));
+    team.announce(0b001, 1, send);
+    team.send_packed({0, 2}, 1, send);
+    EXPECT_TRUE(sent.empty()) << "member 1 may still read the last ghosts";
+    EXPECT_FALSE(team.enter({1, 2}, 1, no_send));
+    team.announce(0b010, 1, no_send);
+    team.send_packed({1, 2}, 1, no_send);
+    EXPECT_TRUE(sent.empty());
+    team.send_packed({0, 2}, 1, send);
+    EXPECT_EQ(sent, std::vector<std::uint32_t>{0b011});
+    EXPECT_FALSE(team.in_flight(0));
+    std::thread other([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        team.announce(0b100, 1, no_send);
+        EXPECT_FALSE(team.send_rest({1, 2}, 1, no_send, [] { return false; }));
+    });
+    EXPECT_FALSE(team.send_rest({0, 2}, 1, send, [] { return false; }));
+    EXPECT_EQ(sent, (std::vector<std::uint32_t>{0b011, 0b100}));
+    EXPECT_TRUE(team.in_flight(0));
+    other.join();
+
+    EXPECT_FALSE(team.enter({1, 2}, 2, no_send));
+    EXPECT_FALSE(team.enter({0, 2}, 2, send));
+    team.announce(0b111, 2, no_send);
+    EXPECT_FALSE(team.send_rest({0, 2}, 2, send, [] { return false; }));
+    EXPECT_EQ(sent.back(), 0b111U);
+    EXPECT_TRUE(team.in_flight(1));
+}
+
+TEST(PackingTeam, TellsMember0WhoDoesNotStart) {
+    const double limit = 0.05; // s
+    packing_team team(1, halo::team_patience(std::chrono::duration<double>(limit)), halo::senders::member_0);
+    const auto no_send = [](std::uint32_t) { ADD_FAILURE() << "one member is missing"; };
+    EXPECT_FALSE(team.enter({0, 3}, 1, no_send));
+    EXPECT_FALSE(team.enter({1, 3}, 1, no_send));
+
+    EXPECT_FALSE(team.send_rest({0, 3}, 1, no_send, [] { return true; })) << "refused";
+    const comm::team_fault fault = team.send_rest({0, 3}, 1, no_send, [] { return false; });
+
+    ASSERT_TRUE(fault);
+    EXPECT_EQ(fault.member.index, 2);
+    EXPECT_STREQ(fault.what, halo::never_started);
 }
 
 TEST(PackingTeam, IsStartedWithoutMessages) {

@@ -93,12 +93,13 @@ void channel_set::close() noexcept {
     block_ = nullptr;
 }
 
-bool channel_set::any_thread() const noexcept {
-    const bool over_mpi = std::ranges::any_of(requests_, [&](const channel_request& r) {
-        return core_->members[r.peer].transport == mpi_channel::transport;
-    });
-    return !over_mpi || core_->networks.mpi->any_thread();
+bool channel_set::over_network() const noexcept {
+    bool any = false;
+    for_each_lane([&]<class C>(const std::vector<C>& lane) { any = any || (carded_channel<C> && !lane.empty()); });
+    return any;
 }
+
+bool channel_set::may_call_its_mpi() const noexcept { return core_->networks.mpi->may_call(); }
 
 template <class Channel>
 void channel_set::check_arrived(Channel& c, std::uint64_t epoch) noexcept {

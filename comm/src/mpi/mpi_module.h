@@ -14,7 +14,7 @@ extern "C" {
 #endif
 
 /* Raised with every change below; a module with another number is refused. */
-#define HALOCLINE_MPI_MODULE_ABI 10u
+#define HALOCLINE_MPI_MODULE_ABI 11u
 #define HALOCLINE_MPI_MODULE_ENTRY "halocline_mpi_module_table"
 
 /* TRUNCATED: a message was longer than its receive. NO_COMMUNICATOR: not of this MPI, or MPI is not initialised.
@@ -87,8 +87,9 @@ typedef struct halocline_mpi_module {
     int (*size)(const halocline_mpi_world*);
     /* Size of MPI_COMM_WORLD. */
     int (*started_ranks)(void);
-    /* May any thread call MPI, one at a time? 0: MPI_THREAD_SINGLE or MPI_THREAD_FUNNELED. */
-    int (*any_thread)(void);
+    /* May this thread call MPI while no other does? 0: another one initialised it, with MPI_THREAD_SINGLE or
+     * MPI_THREAD_FUNNELED. */
+    int (*may_call)(void);
     int (*max_tag)(const halocline_mpi_world*);
     /* Version of the library found at run time: "Open MPI 4.1.4". */
     const char* (*version)(void);

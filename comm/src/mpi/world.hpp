@@ -60,7 +60,7 @@ class mpi_world {
     [[nodiscard]] int rank() const { return rank_; }
     [[nodiscard]] int ranks() const { return ranks_; }
     /// May any thread of this rank use it, one at a time? If not, only the thread that initialised MPI.
-    [[nodiscard]] bool any_thread() const { return module_->any_thread() != 0; }
+    [[nodiscard]] bool may_call() const { return module_->may_call() != 0; }
     /// "Open MPI 4.1.4"
     [[nodiscard]] const std::string& version() const { return version_; }
     [[nodiscard]] const std::filesystem::path& path() const { return path_; }

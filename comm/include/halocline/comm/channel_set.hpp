@@ -70,9 +70,14 @@ class channel_set {
     /// that still waits for an epoch from this rank gets status::aborted.
     ~channel_set();
 
-    /// Whether every thread of a team may send, one at a time. False if channels use an MPI that was initialised below
-    /// MPI_THREAD_SERIALIZED.
-    [[nodiscard]] bool any_thread() const noexcept;
+    /// Whether send() calls a network's library, as any wait of this rank may: then one thread makes all these calls,
+    /// or they are made one after the other.
+    [[nodiscard]] bool over_network() const noexcept;
+    /// Whether this thread may call MPI, if channels use it. False if another thread initialised it, with less than
+    /// MPI_THREAD_SERIALIZED.  Cost: nothing without such channels, otherwise a call of MPI.
+    [[nodiscard]] bool may_call_mpi() const noexcept {
+        return std::get<std::vector<mpi_channel>>(lanes_).empty() || may_call_its_mpi();
+    }
     /// Calls visit(channel) for each channel with slots, lane by lane. channel.index() is the position of its request.
     template <class Visit>
     void for_each(Visit&& visit) noexcept {
@@ -182,6 +187,7 @@ class channel_set {
     /// none.
     [[nodiscard]] int missing(std::uint64_t epoch) noexcept;
     void close() noexcept;
+    [[nodiscard]] bool may_call_its_mpi() const noexcept;
     /// Checks the message of an epoch that has arrived; a bad result becomes the state of the set.
     template <class Channel>
     void check_arrived(Channel& c, std::uint64_t epoch) noexcept;

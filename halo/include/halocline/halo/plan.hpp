@@ -71,7 +71,8 @@ class plan {
     /// messages()[message]. `target` is the start of the whole message: site i of field f goes to
     /// target + (f * send_sites.size() + i) * bytes_per_site. On the direct path that is the neighbour's ghost memory.
     /// Each thread of a team calls pack for its own range; it is never called for an empty range. A message is sent, by
-    /// any of the threads, as soon as all of it is packed, but not before all threads have called start().
+    /// any of the threads, as soon as all of it is packed, but not before all threads have called start(). If a message
+    /// goes over a network, member 0 sends them all: it leaves start() when all threads have packed.
     /// Pre: the last exchange is finished; what pack reads is complete, for all threads of the team; pack does not
     /// throw and writes every byte (bytes that it leaves out are unspecified, because lines may be claimed first:
     /// claim_lines.hpp).
@@ -97,7 +98,7 @@ class plan {
     /// Starts an exchange whose messages are already in their targets. In a team each member calls it when it has
     /// filled its share.
     void start_filled(team t = {}) noexcept;
-    /// True if finish() would not wait. In a team: one thread at a time.
+    /// True if finish() would not wait. In a team member 0 alone calls it.
     [[nodiscard]] bool test() noexcept;
     /// Waits until all ghosts are here. In a team it returns when every member has called it, so the interior work of
     /// the whole team is done too.
@@ -221,8 +222,8 @@ class plan {
     /// Makes the status bad, unless it was already.
     comm::status end(comm::status bad) noexcept;
     static constexpr const char* needs_thread_level =
-        "a team of several threads sends over transport mpi, but MPI was initialised with less than "
-        "MPI_THREAD_SERIALIZED; initialise it by MPI_Init_thread with that level, or drive the plan by one thread";
+        "member 0 of a team sends over transport mpi, but another thread initialised MPI, with less than "
+        "MPI_THREAD_SERIALIZED; initialise it by MPI_Init_thread with that level, or by the thread that is member 0";
     comm::status wait() noexcept;
     template <class Channel>
     [[nodiscard]] bool is_intact(const Channel& channel, std::uint64_t epoch) const noexcept;
@@ -243,7 +244,6 @@ class plan {
     message_seal seal_;
     comm::channel_set channels_;
     checked_pointer<std::unique_ptr<packing_team>> team_; // at a fixed address, so that plans can be moved
-    bool team_may_send_ = true;                           // any member of it
 
     // The running exchange, and the last one.
     std::uint64_t epoch_ = 0; // finished exchanges; written by team member 0 while the others wait for it
@@ -291,8 +291,8 @@ bool plan::start_by(Fill&& fill, team t, packers whose) noexcept {
             channel.send(epoch, stamp); // before the next message is packed, so that the peer can already read this one
         });
         threads.note_started(epoch);
-    } else if (!team_may_send_) {
-        if (t.index == 0) refuse(needs_thread_level);
+    } else if (t.index == 0 && !channels_.may_call_mpi()) {
+        refuse(needs_thread_level);
         return false;
     } else if (!start_as_member(fill, t, whose, stamp)) {
         return false;
@@ -328,14 +328,18 @@ bool plan::start_as_member(Fill&& fill, team t, packers whose, std::uint64_t sta
                                                               : share_of(message, writer.sites(), writer.bytes(), t);
         if (share.sharers == 0) return;
         if (share.first < share.last) fill(channel, epoch, share.first, share.last);
-        if (!threads.note_packed(message, share.sharers)) return;
-        seal(channel, epoch);
-        ready |= std::uint32_t{1} << message;
-        ready_bytes += writer.bytes();
-        if (ready_bytes >= packing_share::least_bytes) announce();
+        if (threads.note_packed(message, share.sharers)) {
+            seal(channel, epoch);
+            ready |= std::uint32_t{1} << message;
+            ready_bytes += writer.bytes();
+            if (ready_bytes >= packing_share::least_bytes) announce();
+        }
+        threads.send_packed(t, epoch, send);
     });
     announce();
-    return true;
+    const comm::team_fault missing = threads.send_rest(t, epoch, send, [&] { return state() != comm::status::ok; });
+    if (missing) refuse_thread(missing);
+    return !missing;
 }
 
 template <class T>

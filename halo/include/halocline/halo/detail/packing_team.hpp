@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The threads that pack a plan's messages together: each packs a fixed share of every message, the thread that
-// packs the last part of a message has it sent at once, and member 0 waits for the ghosts
-// (docs/decisions/0007-no-openmp-barrier.md).
+// packs the last part of a message has it sent at once (over a network: member 0 sends it), and member 0 waits for the
+// ghosts (docs/decisions/0007-no-openmp-barrier.md).
 #pragma once
 
 #include <halocline/halo/detail/rendezvous.hpp>
@@ -33,16 +33,23 @@ struct packing_share {
     return {};
 }
 
+/// Which members of a team send what is packed.
+enum class senders : std::uint8_t {
+    any_member, ///< whoever announces a message while nobody is sending
+    /// The one that also waits. A wait for another exchange calls the network's library, which must not happen while
+    /// another thread is in it, and member 0 can only do one thing at a time.
+    member_0
+};
+
 /// The team's progress in an exchange. Nothing is sent before all members are in start(), because until then they may
-/// still read the ghosts of the last exchange. After that one member at a time sends what is packed: the one that
-/// announces a message while nobody is sending. Each counter is released by the thread that advances it and acquired by
+/// still read the ghosts of the last exchange. After that one member at a time sends what is packed. Each counter is released by the thread that advances it and acquired by
 /// the one that reads it: a sender sees all packed parts of a message, and member 0 sees the channels as the senders
 /// left them.
 class packing_team {
   public:
-    /// Messages [0, messages), at most one per face.  `patience`: of await_start() and finish().
-    explicit packing_team(std::size_t messages, team_patience patience = {})
-        : all_((std::uint32_t{1} << messages) - 1), patience_(patience) {}
+    /// Messages [0, messages), at most one per face.  `patience`: of send_rest(), await_start() and finish().
+    explicit packing_team(std::size_t messages, team_patience patience = {}, senders who = senders::any_member)
+        : all_((std::uint32_t{1} << messages) - 1), patience_(patience), senders_(who) {}
 
     /// Has an exchange been started, other than the `finished` ones?
     [[nodiscard]] bool in_flight(std::uint64_t finished) const noexcept {
@@ -57,7 +64,8 @@ class packing_team {
     [[nodiscard]] comm::team_fault enter(team t, std::uint64_t epoch, Send&& send) noexcept {
         const roll_call::roll before = entered_.add(t);
         if (before.has(t.index)) return {t, started_twice};
-        if (before.count() == t.size - 1) send_ready(epoch, send); // the last one to enter: sending begins
+        const bool last = before.count() == t.size - 1; // to enter: sending begins
+        if (last && senders_ == senders::any_member) send_ready(epoch, send);
         return {};
     }
     /// A member has packed its share of a message. True for the last one: the message is ready.
@@ -69,19 +77,36 @@ class packing_team {
         return true;
     }
     /// These messages (bits) are ready. Calls send(messages) for them and any others, unless another member is sending
-    /// or not all have entered: then that member, or the last one to enter, calls it.
+    /// or not all have entered: then that member, or the last one to enter, calls it. If member 0 sends, it calls
+    /// send_packed() instead.
     template <class Send>
     void announce(std::uint32_t messages, std::uint64_t epoch, Send&& send) noexcept {
         if ((ready_.fetch_or(messages | sending, std::memory_order_acq_rel) & sending) == 0) send_ready(epoch, send);
+    }
+
+    /// Every member calls it when it has packed a message: member 0 sends what is ready, if only it may.
+    template <class Send>
+    void send_packed(team t, std::uint64_t epoch, Send&& send) noexcept {
+        if (t.index == 0 && senders_ == senders::member_0) (void)send_as_member_0(t, epoch, send);
+    }
+    /// Every member calls it at the end of start(): member 0 sends what the others still pack, if only it may, until
+    /// all is sent or refused() is true. If it left earlier, the rest would leave at its next call: after its share of
+    /// the interior.
+    template <class Send, class Refused>
+    [[nodiscard]] comm::team_fault send_rest(team t, std::uint64_t epoch, Send&& send, Refused&& refused) noexcept {
+        if (t.index != 0 || senders_ != senders::member_0) return {};
+        leave_.lead();
+        const bool done =
+            patience_.await([&] { return send_as_member_0(t, epoch, send) || leave_.is_disbanded() || refused(); });
+        leave_.stop_leading();
+        return done ? comm::team_fault{} : missing_in_start(t);
     }
 
     /// Member 0 may reach finish() before the others have packed: waits until all is sent, or refused() is true.
     template <class Refused>
     [[nodiscard]] comm::team_fault await_start(team t, std::uint64_t finished, Refused&& refused) const noexcept {
         if (patience_.await([&] { return in_flight(finished) || leave_.is_disbanded() || refused(); })) return {};
-        const roll_call::roll here = entered_.now();
-        if (here.count() == t.size) return {{-1, t.size}, "was not done with start() before the job's deadline"};
-        return {{here.missing(0), t.size}, never_started};
+        return missing_in_start(t);
     }
     /// finish(): member 0 calls wait() at once; all members leave when that is done and all have called.
     /// Pre: t.size > 1.
@@ -101,17 +126,40 @@ class packing_team {
     template <class Send>
     void send_ready(std::uint64_t epoch, Send& send) noexcept {
         for (;;) {
-            const std::uint32_t messages = ready_.exchange(sending, std::memory_order_acq_rel) & ~sending;
-            if (messages != 0) send(messages);
-            sent_ |= messages;
+            const std::uint32_t messages = take_ready(send);
             if (sent_ == all_) break;
             std::uint32_t none = sending;
             if (messages == 0 && ready_.compare_exchange_strong(none, 0, std::memory_order_acq_rel)) return;
         }
-        // Resets the state for the next exchange.
+        end_start(epoch);
+    }
+    /// `sending` stays set, so nobody else sends. True if all of this exchange has been sent.
+    template <class Send>
+    bool send_as_member_0(team t, std::uint64_t epoch, Send& send) noexcept {
+        if (in_flight(epoch - 1)) return true;
+        if (entered_.now().count() < t.size) return false;
+        take_ready(send);
+        if (sent_ != all_) return false;
+        end_start(epoch);
+        return true;
+    }
+    template <class Send>
+    std::uint32_t take_ready(Send& send) noexcept {
+        const std::uint32_t messages = ready_.exchange(sending, std::memory_order_acq_rel) & ~sending;
+        if (messages != 0) send(messages);
+        sent_ |= messages;
+        return messages;
+    }
+    /// All is sent: resets the state for the next exchange.
+    void end_start(std::uint64_t epoch) noexcept {
         sent_ = 0;
         entered_.clear();
         note_started(epoch);
+    }
+    [[nodiscard]] comm::team_fault missing_in_start(team t) const noexcept {
+        const roll_call::roll here = entered_.now();
+        if (here.count() == t.size) return {{-1, t.size}, "was not done with start() before the job's deadline"};
+        return {{here.missing(0), t.size}, never_started};
     }
 
     struct alignas(64) packers {
@@ -119,6 +167,7 @@ class packing_team {
     };
     std::uint32_t all_ = 0;
     team_patience patience_;
+    senders senders_ = senders::any_member;
     std::array<packers, lattice::faces> packed_;
     alignas(64) roll_call entered_;                         // members in start()
     alignas(64) std::atomic<std::uint32_t> ready_{sending}; // packed messages; `sending`: others must not send

@@ -122,6 +122,8 @@ class rendezvous {
     }
     /// Member 0 has arrived: from now on the deadlines of what it waits for apply.
     void lead() noexcept { led_.store(true, std::memory_order_relaxed); }
+    /// Member 0 leaves without ending the round: its time counts again.
+    void stop_leading() noexcept { led_.store(false, std::memory_order_relaxed); }
     [[nodiscard]] bool is_led() const noexcept { return led_.load(std::memory_order_relaxed); }
     /// Called by member 0. The index of a member that is too late (-1: beyond the first 48); 0 if all have arrived.
     [[nodiscard]] int await_others(team t, const team_patience& patience) noexcept {
