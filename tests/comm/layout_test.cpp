@@ -38,7 +38,7 @@ struct known_layout {
     std::uint32_t number;
     std::uint64_t fingerprint;
 };
-constexpr known_layout known[]{{1, 0x092f2f302f248ea6}};
+constexpr known_layout known[]{{1, 0x092f2f302f248ea6}, {2, 0x342769e59d48828a}};
 
 std::uint64_t fingerprint_of(std::string_view bytes) { // FNV-1a
     std::uint64_t h = 0xcbf29ce484222325;
@@ -87,6 +87,7 @@ void add_slabs(facts& all) {
                    link->record[0], link->record[1]);
     const message_cell& c = link->ring.of(0);
     all.add_object("message_cell", c, c.number, c.tag, c.context, c.bytes, c.slots_taken, c.payload);
+    all.add("message_cell kinds", message_cell::withdrawn);
     const announcement a;
     all.add_object("announcement", a, a.bytes, a.place.address, a.place.in_slab, a.generation, a.record);
     const send_record& s = link->record[0];
@@ -105,7 +106,7 @@ void add_networks(facts& all) {
     all.add_object("frame_head", f, f.credit, f.given_back);
     const frame_item i;
     all.add_object("frame_item", i, i.kind, i.record, i.tag, i.context, i.bytes);
-    all.add("frame_item kinds", frame_item::withdrawn * 10 + frame_item::invite);
+    all.add("frame_item kinds", frame_item::recalled * 10 + frame_item::invite);
     const far_item p;
     all.add_object("far_item", p, p.kind, p.which, p.place, p.bytes);
     all.add("far_item kinds", far_item::sends * 10 + far_item::tell);

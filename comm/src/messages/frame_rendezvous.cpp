@@ -27,6 +27,7 @@ void frame_rendezvous::receive(message_operation& r, std::uint32_t record, std::
 
 void frame_rendezvous::progress() noexcept {
     tell_refused();
+    recall_withdrawn();
     called_for_.for_each([this](message_operation& s) { send_pieces(s); });
     if (rdma_) rdma_->progress(called_for_);
     call_for_withdrawn();
@@ -86,6 +87,10 @@ template <class Work>
 bool frame_rendezvous::with_announced(std::uint32_t record, std::uint64_t bytes, Work&& work) noexcept {
     message_operation* const s = announced_[record];
     if (s == nullptr) {
+        const std::uint64_t mark = std::uint64_t{1} << record;
+        if ((withdrawn_ & mark) == 0) return false;
+        withdrawn_ &= ~mark;
+        untold_ &= ~mark;
         refuse(record);
         return true;
     }
@@ -145,6 +150,13 @@ void frame_rendezvous::tell_refused() noexcept {
     }
 }
 
+void frame_rendezvous::recall_withdrawn() noexcept {
+    for (; untold_ != 0; untold_ &= untold_ - 1) {
+        const auto record = static_cast<std::uint32_t>(std::countr_zero(untold_));
+        if (!frames_.append({.kind = frame_item::recalled, .record = record})) return;
+    }
+}
+
 void frame_rendezvous::call_for_withdrawn() noexcept {
     for (; not_called_ != 0; not_called_ &= not_called_ - 1) {
         const auto record = static_cast<std::uint32_t>(std::countr_zero(not_called_));
@@ -154,7 +166,11 @@ void frame_rendezvous::call_for_withdrawn() noexcept {
 
 void frame_rendezvous::withdraw(message_operation& o) noexcept {
     switch (o.state) {
-    case operation_state::announced: announced_[o.record] = nullptr; return; // the receiver is informed when it calls
+    case operation_state::announced:
+        announced_[o.record] = nullptr;
+        withdrawn_ |= std::uint64_t{1} << o.record;
+        untold_ |= std::uint64_t{1} << o.record;
+        return;
     case operation_state::called_for:
         called_for_.remove(o);
         if (rdma_) rdma_->decline_no_more(o.record);
@@ -179,10 +195,13 @@ void frame_rendezvous::abandon() noexcept {
     if (rdma_) rdma_->abandon();
     called_for_.finish_all();
     calling_.finish_all();
-    for (auto* all : {&announced_, &receiving_}) {
-        for (message_operation*& o : *all)
-            if (o != nullptr) std::exchange(o, nullptr)->finish();
+    for (message_operation* o : announced_) {
+        if (o == nullptr) continue;
+        withdraw(*o); // another link may wait now, and this one take a call
+        o->finish();
     }
+    for (message_operation*& o : receiving_)
+        if (o != nullptr) std::exchange(o, nullptr)->finish();
 }
 
 } // namespace halocline::comm

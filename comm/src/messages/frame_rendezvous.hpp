@@ -38,14 +38,18 @@ class frame_rendezvous {
     [[nodiscard]] bool take_invitation(std::uint32_t record, std::uint64_t bytes, const std::byte* ticket) noexcept;
     [[nodiscard]] bool take_decline(std::uint32_t record) noexcept;
     void take_withdrawn(std::uint32_t record) noexcept;
+    /// The records of withdrawn sends that the peer may give back, because it was informed.
+    [[nodiscard]] std::uint64_t recalled() const noexcept { return withdrawn_ & ~untold_; }
+    /// The peer has given back those of these records among `given_back`.
+    void take_back(std::uint64_t given_back) noexcept { withdrawn_ &= ~given_back; }
 
     void withdraw(message_operation& o) noexcept;
     void abandon() noexcept;
     [[nodiscard]] std::string describe() const { return rdma_ ? rdma_->describe() : ""; }
 
   private:
-    /// Passes the announced send of that record to work(send). One that was withdrawn is refused. False: the peer wants
-    /// more bytes than the send has.
+    /// Passes the announced send of that record to work(send). One that was withdrawn is refused. False: there is no
+    /// such send, or the peer wants more bytes than it has.
     template <class Work>
     [[nodiscard]] bool with_announced(std::uint32_t record, std::uint64_t bytes, Work&& work) noexcept;
     void call(message_operation& r) noexcept;
@@ -55,6 +59,8 @@ class frame_rendezvous {
     /// The receiver has called for a send that was withdrawn: it must be informed before the record is reused.
     void refuse(std::uint32_t record) noexcept { refused_ |= std::uint64_t{1} << record; }
     void tell_refused() noexcept;
+    /// Informs the receiver of sends that were withdrawn before it called for them: it may never do so.
+    void recall_withdrawn() noexcept;
     /// Calls for no bytes on behalf of receives that were withdrawn before they called; their senders wait for a call.
     void call_for_withdrawn() noexcept;
 
@@ -65,7 +71,10 @@ class frame_rendezvous {
     operation_list called_for_;                             ///< sends whose receiver has called
     operation_list calling_;                                ///< receives that still have to call
     message_operation* receiving_[send_records::records]{}; ///< receives that have called, by the sender's record
-    std::uint64_t refused_ = 0;                             ///< a bit for each record, until the peer is informed
+    /// A bit for each record whose announced send was withdrawn, until the peer calls for it or gives it back.
+    std::uint64_t withdrawn_ = 0;
+    std::uint64_t untold_ = 0;  ///< of these, until the peer is informed
+    std::uint64_t refused_ = 0; ///< a bit for each record that was called for in vain, until the peer is informed
     std::uint64_t not_called_ =
         0; ///< a bit for each of the peer's records whose receive was withdrawn before it called
     static_assert(send_records::records == 64);

@@ -43,7 +43,12 @@ void message_engine::irecv(message_request& r, std::span<std::byte> into, int fr
                            std::uint32_t context) noexcept {
     if (!can_come(from, tag) || !r.done()) return core_.misuse(false, from, tag, !r.done());
     message_operation& receive = begin(r, into.data(), into.size(), from, tag, context);
-    if (unexpected_message* const m = matching_.find(from, tag, context)) {
+    unexpected_message* m = matching_.find(from, tag, context);
+    if (m != nullptr && !core_.is_immediate(m->bytes)) { // its sender may have withdrawn it since
+        link_to(m->source).progress();
+        m = matching_.find(from, tag, context);
+    }
+    if (m != nullptr) {
         link_to(m->source).receive_kept(receive, *m);
         matching_.remove(*m);
         return;

@@ -23,8 +23,9 @@ namespace halocline::comm {
 constexpr std::size_t smallest_frame = 2048; ///< has room for an immediate message
 
 struct frame_head {
-    std::uint64_t credit = 0;     ///< messages that the reader may have sent, since set-up
-    std::uint64_t given_back = 0; ///< the reader's records whose whole messages were received, one bit each
+    std::uint64_t credit = 0; ///< messages that the reader may have sent, since set-up
+    /// The reader's records whose whole messages were received or whose withdrawn messages were discarded, one bit each.
+    std::uint64_t given_back = 0;
 };
 
 /// What follows the head, each followed by its payload.
@@ -37,6 +38,7 @@ struct frame_item {
         invite,    ///< receiver: write the first `bytes` of that message where the following ticket says
         decline,   ///< sender: nothing will be written there; the message comes in pieces
         withdrawn, ///< sender: the call was in vain; no (further) byte of the message will come
+        recalled,  ///< sender: the announcement is withdrawn; if no receive has met it, its record is given back
     };
     std::uint32_t kind = message;
     std::uint32_t record = 0; ///< of the send, at its sender
@@ -128,7 +130,7 @@ class message_frames {
     // Credit, in messages since set-up.
     std::uint64_t messages_sent_ = 0, may_send_;    ///< sent to the peer, and the number it allows
     std::uint64_t messages_came_ = 0, credit_told_; ///< received from the peer, and the number it was allowed
-    /// The peer's records that a receive has emptied, to be reported in the next head.
+    /// The peer's records that a receive or a withdrawal has emptied, to be reported in the next head.
     std::uint64_t give_back_ = 0;
     operation_list framed_; ///< sends whose last bytes are in the frame being filled
     bool closed_ = false;

@@ -28,14 +28,15 @@ struct announcement {
     std::uint32_t record = 0;
 };
 
-/// A cache line that holds a message, the announcement of one, or the label of one in a slot. `number` is stored last.
+/// A cache line that holds a message, the announcement of one or its withdrawal, or the label of one in a slot.
+/// `number` is stored last.
 struct alignas(64) message_cell {
-    static constexpr std::uint32_t announced = ~std::uint32_t{0};
+    static constexpr std::uint32_t announced = ~std::uint32_t{0}, withdrawn = announced - 1;
 
     std::atomic<std::uint64_t> number{0}; ///< the message's number among this sender's, from 1: the flag
     std::int32_t tag = 0;
     std::uint32_t context = 0;
-    std::uint32_t bytes = 0; ///< of the payload; `announced`: the payload announces a large message
+    std::uint32_t bytes = 0; ///< of the payload; `announced`, `withdrawn`: the payload is an announcement
     /// How many slots of the opposite direction the sender has taken, modulo 2^32: so an answer brings credit along,
     /// and nobody has to fetch a line for it.
     std::uint32_t slots_taken = 0;

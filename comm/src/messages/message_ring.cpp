@@ -65,10 +65,10 @@ bool ring_writer::send(std::span<const std::byte> data, const label& l) noexcept
     return true;
 }
 
-void ring_writer::announce(const announcement& a, const label& l) noexcept {
+void ring_writer::announce(const announcement& a, const label& l, std::uint32_t kind) noexcept {
     message_cell& cell = ring_->of(cells_sent_);
     std::memcpy(cell.payload, &a, sizeof a);
-    publish(cell, cells_sent_++ + slots_sent_ + 1, message_cell::announced, l);
+    publish(cell, cells_sent_++ + slots_sent_ + 1, kind, l);
 }
 
 void copy_from_slot(std::byte* to, const message_slot& slot, std::size_t bytes) noexcept {

@@ -32,8 +32,8 @@ class ring_writer {
     [[nodiscard]] bool send(std::span<const std::byte> data, const label& l) noexcept;
     /// Is there room for an announcement?
     [[nodiscard]] bool has_cell() noexcept { return free_cell() != nullptr; }
-    /// Announces that a large message can be fetched.  Pre: has_cell().
-    void announce(const announcement& a, const label& l) noexcept;
+    /// Announces that a large message can be fetched, or withdraws the announcement.  Pre: has_cell().
+    void announce(const announcement& a, const label& l, std::uint32_t kind = message_cell::announced) noexcept;
     /// A message from the reader states how many slots it has taken, modulo 2^32; possibly older than what is known.
     void credit(std::uint32_t slots_taken) noexcept {
         const auto more = static_cast<std::int32_t>(slots_taken - static_cast<std::uint32_t>(slots_taken_));

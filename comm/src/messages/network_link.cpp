@@ -56,8 +56,9 @@ status network_link::read_frame(std::span<const std::byte> frame) noexcept {
 }
 
 bool network_link::take_back(std::uint64_t given_back) noexcept {
-    if ((given_back & ~sent_whole_) != 0) return false;
+    if ((given_back & ~(sent_whole_ | large_.recalled())) != 0) return false;
     sent_whole_ &= ~given_back;
+    large_.take_back(given_back);
     for (; given_back != 0; given_back &= given_back - 1)
         records_.give_back(static_cast<std::uint32_t>(std::countr_zero(given_back)));
     return true;
@@ -72,6 +73,7 @@ bool network_link::read_item(const frame_item& i, const std::byte* payload) noex
     case frame_item::invite: return large_.take_invitation(i.record, i.bytes, payload);
     case frame_item::decline: return large_.take_decline(i.record);
     case frame_item::withdrawn: large_.take_withdrawn(i.record); return true;
+    case frame_item::recalled: read_recall(i.record); return true;
     default: return false;
     }
 }
@@ -102,10 +104,21 @@ bool network_link::read_message(const frame_item& i, const std::byte* payload) n
     return true;
 }
 
+void network_link::read_recall(std::uint32_t record) noexcept {
+    for (unexpected_message* m = matching_.first_kept(frames_.peer()); m != nullptr; m = m->next) {
+        if (core_.is_immediate(m->bytes)) continue;
+        const kept_message k = kept_in(*m);
+        if (k.whole || k.record != record) continue;
+        frames_.give_back(record);
+        matching_.remove(*m);
+        ++core_.counts.withdrawn;
+        return;
+    }
+}
+
 void network_link::receive_kept(message_operation& r, unexpected_message& m) noexcept {
     if (core_.is_immediate(m.bytes)) return receive_immediate(r, m.what(), m.payload());
-    kept_message k;
-    std::memcpy(&k, m.payload(), sizeof k);
+    const kept_message k = kept_in(m);
     if (k.whole)
         receive_whole(r, m.what(), k.record, place_of(k.record));
     else

@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
@@ -47,13 +48,20 @@ class network_link {
         std::uint32_t record = 0;
         bool whole = false; ///< the message lies in place_of(record)
     };
+    [[nodiscard]] static kept_message kept_in(unexpected_message& m) noexcept {
+        kept_message k;
+        std::memcpy(&k, m.payload(), sizeof k);
+        return k;
+    }
 
     status read_frame(std::span<const std::byte> frame) noexcept;
-    /// Takes back records of this end.  False: not all of them hold a message.
+    /// Takes back records of this end.  False: not all of them are the peer's to give.
     [[nodiscard]] bool take_back(std::uint64_t given_back) noexcept;
     /// False: the item is impossible.
     bool read_item(const frame_item& i, const std::byte* payload) noexcept;
     bool read_message(const frame_item& i, const std::byte* payload) noexcept;
+    /// The peer has withdrawn a send: if no receive has met the message, it is discarded.
+    void read_recall(std::uint32_t record) noexcept;
     void receive_immediate(message_operation& r, const envelope& m, const std::byte* payload) noexcept;
     void receive_whole(message_operation& r, const envelope& m, std::uint32_t record,
                        const std::byte* payload) noexcept;

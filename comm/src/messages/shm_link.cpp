@@ -4,6 +4,15 @@
 #include <cstring>
 
 namespace halocline::comm {
+namespace {
+
+announcement announcement_in(const std::byte* payload) noexcept {
+    announcement a;
+    std::memcpy(&a, payload, sizeof a);
+    return a;
+}
+
+} // namespace
 
 shm_link::shm_link(messenger_core& core, matching& m, int peer, std::byte* own, std::byte* theirs,
                    const peer_memory& memory, const streaming_watch& pushed, std::uint32_t id)
@@ -38,6 +47,11 @@ message_operation* shm_link::copied_if_quicker(message_operation& s) noexcept {
 
 bool shm_link::arrive(ring_reader::place p) noexcept {
     const message_cell& cell = *p.cell;
+    if (cell.bytes == message_cell::withdrawn) {
+        take_withdrawal(announcement_in(cell.payload));
+        take(p);
+        return true;
+    }
     const envelope m{peer_, cell.tag, cell.context, cell.message_bytes()};
     const bool immediate = core_.is_immediate(m.bytes);
     if (message_operation* const r = matching_.match(m)) {
@@ -49,7 +63,8 @@ bool shm_link::arrive(ring_reader::place p) noexcept {
             receive_announced(*r, m, cell.payload);
         }
     } else {
-        unexpected_message* const kept = matching_.keep(m);
+        unexpected_message* kept = matching_.keep(m);
+        if (kept == nullptr && discard_withdrawn()) kept = matching_.keep(m); // the notices may be behind this message
         if (kept == nullptr) return false;
         if (immediate)
             copy_payload(kept->payload(), p, m.bytes);
@@ -68,9 +83,35 @@ void shm_link::receive_kept(message_operation& r, unexpected_message& m) noexcep
 }
 
 void shm_link::receive_announced(message_operation& r, const envelope& m, const std::byte* payload) noexcept {
-    announcement a;
-    std::memcpy(&a, payload, sizeof a);
-    large_.receive(r, core_.begin_receive(r, m), a); // even if it wants no bytes, so that the send ends
+    // Even if it wants no bytes, so that the send ends.
+    large_.receive(r, core_.begin_receive(r, m), announcement_in(payload));
+}
+
+void shm_link::tell_withdrawn() noexcept {
+    while (large_.has_untold() && out_.has_cell())
+        out_.announce(large_.take_untold(), label_for(0, 0), message_cell::withdrawn);
+}
+
+void shm_link::take_withdrawal(const announcement& a) noexcept {
+    for (unexpected_message* m = matching_.first_kept(peer_); m != nullptr; m = m->next)
+        if (is_announced(*m) && announcement_in(m->payload()).generation == a.generation) return discard(*m);
+}
+
+bool shm_link::discard_withdrawn() noexcept {
+    bool any = false;
+    for (unexpected_message *m = matching_.first_kept(peer_), *next; m != nullptr; m = next) {
+        next = m->next;
+        if (!is_announced(*m) || !large_.is_withdrawn(announcement_in(m->payload()))) continue;
+        discard(*m);
+        any = true;
+    }
+    return any;
+}
+
+void shm_link::discard(unexpected_message& m) noexcept {
+    large_.discard(announcement_in(m.payload()));
+    matching_.remove(m);
+    ++core_.counts.withdrawn;
 }
 
 const control_line* shm_link::close() noexcept {

@@ -54,10 +54,14 @@ class shm_link {
         while (take_next()) {
         }
         large_.progress();
+        if (large_.has_untold()) tell_withdrawn();
     }
     /// A receive meets a message that arrived before it.
     void receive_kept(message_operation& r, unexpected_message& m) noexcept;
-    void withdraw(message_operation& o) noexcept { large_.withdraw(o); }
+    void withdraw(message_operation& o) noexcept {
+        large_.withdraw(o);
+        tell_withdrawn();
+    }
     /// The messenger ends: says farewell. Returns the line on which the peer's farewell will arrive.
     const control_line* close() noexcept;
     [[nodiscard]] bool peer_has_left() const noexcept { return shm_channel::closed(*farewell_.line()); }
@@ -68,7 +72,7 @@ class shm_link {
                                             std::uint32_t context, message_info& info) noexcept {
         if (!matches(tag, context, p.cell->tag, p.cell->context)) return false;
         const std::uint32_t bytes = p.cell->bytes;
-        if (bytes == message_cell::announced || bytes > into.size()) return false;
+        if (bytes >= message_cell::withdrawn || bytes > into.size()) return false;
         copy_payload(into.data(), p, bytes);
         info = {peer_, p.cell->tag, bytes};
         take(p);
@@ -104,6 +108,14 @@ class shm_link {
     /// What to announce for a send: the send itself, or its copy.  nullptr: no room for now.
     [[nodiscard]] message_operation* copied_if_quicker(message_operation& s) noexcept;
     void receive_announced(message_operation& r, const envelope& m, const std::byte* payload) noexcept;
+    /// Informs the peer of withdrawn sends, as far as there is room.
+    void tell_withdrawn() noexcept;
+    /// The peer has withdrawn a send: if no receive has met the message, it is discarded.
+    void take_withdrawal(const announcement& a) noexcept;
+    /// Discards all unexpected messages whose sends are withdrawn, without a notice.  False: there are none.
+    bool discard_withdrawn() noexcept;
+    [[nodiscard]] bool is_announced(const unexpected_message& m) const noexcept { return !core_.is_immediate(m.bytes); }
+    void discard(unexpected_message& m) noexcept;
 
     ring_reader in_;
     ring_writer out_;

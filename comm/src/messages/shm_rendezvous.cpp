@@ -229,9 +229,19 @@ void shm_rendezvous::withdraw(message_operation& o) noexcept {
 void shm_rendezvous::withdraw_send(message_operation& s) noexcept {
     announced_.remove(s);
     withdrawn_ |= std::uint64_t{1} << s.record;
+    untold_ |= std::uint64_t{1} << s.record;
     withdrawn_generation_[s.record] = s.generation;
     // A receiver that reads this process's memory continues; one that needs staged copies would wait forever.
     records_[s.record].sender_pieces.fetch_or(send_record::withdrawn, std::memory_order_release);
+}
+
+announcement shm_rendezvous::take_untold() noexcept {
+    const auto record = static_cast<std::uint32_t>(std::countr_zero(untold_));
+    untold_ &= untold_ - 1;
+    announcement a;
+    a.generation = withdrawn_generation_[record];
+    a.record = record;
+    return a;
 }
 
 void shm_rendezvous::take_back_withdrawn() noexcept {
@@ -239,6 +249,7 @@ void shm_rendezvous::take_back_withdrawn() noexcept {
         const auto record = static_cast<std::uint32_t>(std::countr_zero(left));
         if (records_[record].phase_of(withdrawn_generation_[record]) != send_record::received) continue;
         withdrawn_ &= ~(std::uint64_t{1} << record);
+        untold_ &= ~(std::uint64_t{1} << record);
         give_back(record);
     }
 }

@@ -49,6 +49,16 @@ class shm_rendezvous {
     }
     /// Waits only while a sender is writing into the receive's buffer.
     void withdraw(message_operation& o) noexcept;
+    /// Sender: does the receiver have to be informed that a send was withdrawn?
+    [[nodiscard]] bool has_untold() const noexcept { return untold_ != 0; }
+    /// Identifies such a send for the receiver, which will now be informed.  Pre: has_untold().
+    [[nodiscard]] announcement take_untold() noexcept;
+    /// Receiver: has the send been withdrawn whose message no receive has met yet?
+    [[nodiscard]] bool is_withdrawn(const announcement& a) const noexcept {
+        return (their_records_[a.record].sender_pieces.load(std::memory_order_acquire) & send_record::withdrawn) != 0;
+    }
+    /// Receiver: no receive will meet that message; its record is the sender's again.
+    void discard(const announcement& a) noexcept { their_records_[a.record].set(a.generation, send_record::received); }
     void abandon() noexcept;
     [[nodiscard]] std::string describe() const;
 
@@ -94,6 +104,7 @@ class shm_rendezvous {
     operation_list announced_;
     std::uint64_t withdrawn_ = 0; ///< a bit for each record whose send is gone, until its receiver has finished with it
     std::uint64_t withdrawn_generation_[send_records::records]{}; ///< of these
+    std::uint64_t untold_ = 0; ///< a bit for each of them of which the receiver has yet to be informed
     static_assert(send_records::records == 64);
     static constexpr std::uint32_t no_record = send_records::records;
     std::uint32_t staging_ = no_record; ///< the record whose pieces lie in the staging area

@@ -30,9 +30,10 @@ class message_engine; // private: comm/src/messages/message_engine.hpp
 /// One send or receive under way. It lies in the caller's memory, so their number is unlimited; it must not move until
 /// it is done, and may then be reused. Destroying it earlier withdraws it. A message that a withdrawn receive has
 /// already matched counts as received for its sender. Afterwards nobody writes into a receive's buffer or, over a
-/// network, reads a send's: if the bytes are already on their way, the destructor waits. Within a node a peer may still
-/// read a send's buffer afterwards, and then gets the message. A receive whose message was withdrawn before its bytes
-/// came is status::aborted, at least over a network.
+/// network, reads a send's: if the bytes are already on their way, the destructor waits. A large message that no receive
+/// has met when its receiver learns that the send was withdrawn is discarded: later receives and probes don't see it.
+/// One that has met its receive by then may still be read from the send's buffer within a node, and is received; over a
+/// network, if its bytes have not come, the receive is status::aborted.
 class message_request {
   public:
     message_request() = default;
@@ -108,6 +109,7 @@ struct message_counts {
     std::uint64_t pushed = 0;         ///< synergistic ones that were left to their sender, which bypassed its cache
     std::uint64_t copied = 0;         ///< sends of this rank that ended once copied into its slab
     std::uint64_t pieces_sent = 0;    ///< pieces of synergistic messages that this rank copied as their sender
+    std::uint64_t withdrawn = 0;      ///< unexpected ones that were discarded, because their sends were withdrawn
 };
 
 /// Order: messages from one sender with the same tag and context are received in the order in which they were sent. A
