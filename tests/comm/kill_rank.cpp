@@ -57,6 +57,20 @@ template <std::size_t n>
     }
 }
 
+/// Waits forever for a message from any of the others, which send none.
+int wait_for_any(const job& j) {
+    messenger m(j);
+    std::vector<message_request> receives(static_cast<std::size_t>(j.ranks()));
+    std::vector<message_request*> all;
+    for (int r = 0; r < j.ranks(); ++r) {
+        if (r == j.rank()) continue;
+        all.push_back(&receives[static_cast<std::size_t>(r)]);
+        m.irecv(*all.back(), {}, r, 1);
+    }
+    if (const status s = m.wait_any(all); s != status::ok) j.fail(s, m.pending());
+    return 0;
+}
+
 /// Computes sums forever.
 [[noreturn]] void add_for_ever(global_sum& sum) {
     for (double v[3]{};;) sum.sum_or_throw(v);
@@ -322,6 +336,7 @@ constexpr mode modes[]{
     {"sum", add_for_ever},
     {"adding", announce_and_add, true},
     {"messages", exchange_messages<1 << 20>},
+    {"any-message", wait_for_any},
     {"large-messages", exchange_messages<1 << 25>}, // which are always under way
     {"puts", put_for_ever},
     {"window", [](const job& j) { return step_windows(j, j.memory(), 5000); }},

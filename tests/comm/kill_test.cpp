@@ -57,11 +57,12 @@ TEST_P(Killed, SurvivorsNameTheDeadWithinASecondAndTheJobEndsWithThree) {
 }
 
 INSTANTIATE_TEST_SUITE_P(During, Killed,
-                         testing::Values("setup", "plan", "sum", "messages", "puts", "window", "window-elsewhere"));
+                         testing::Values("setup", "plan", "sum", "messages", "any-message", "puts", "window",
+                                         "window-elsewhere"));
 #ifdef HALOCLINE_WITH_OFI
 INSTANTIATE_TEST_SUITE_P(OverOfi, Killed,
-                         testing::Values("ofi-plan", "ofi-sum", "ofi-messages", "ofi-large-messages", "ofi-puts",
-                                         "ofi-window", "ofi-large-window", "ofi-window-elsewhere",
+                         testing::Values("ofi-plan", "ofi-sum", "ofi-messages", "ofi-any-message", "ofi-large-messages",
+                                         "ofi-puts", "ofi-window", "ofi-large-window", "ofi-window-elsewhere",
                                          "ofi-pending-window"));
 #ifdef HALOCLINE_WITH_NET
 INSTANTIATE_TEST_SUITE_P(OverNet, Killed,

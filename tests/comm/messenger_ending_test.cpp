@@ -179,6 +179,68 @@ TEST(MessengerFailure, APeerThatClosesEndsTheWaitForAnyRequestAndForAProbe) {
     }
 }
 
+/// Rank 1 never sends, but stays; rank 2 leaves: whichever of the requests is its, the wait can't be for both any more.
+TEST(MessengerFailure, AnyOfSeveralPeersThatLeavesEndsTheWait) {
+    if (ranks_are_processes()) GTEST_SKIP() << "ranks as threads only";
+    for (const bool any : {true, false})
+        for (const bool sends : {false, true}) {
+            std::atomic<bool> over{false};
+            const auto begin = std::chrono::steady_clock::now();
+            const std::string text = failure_of(3, 0, [&](const job& j) {
+                messenger m(j);
+                const bytes data(100'000, &j.memory());
+                if (j.rank() == 0) {
+                    message_request of_1, of_2;
+                    m.irecv(of_1, {}, 1, 6);
+                    if (sends)
+                        m.isend(of_2, data, 2, 7);
+                    else
+                        m.irecv(of_2, {}, 2, 7);
+                    const std::array<message_request*, 4> some{nullptr, &of_1, nullptr, &of_2};
+                    const std::array<message_request*, 2> both{&of_1, &of_2};
+                    const status s = any ? m.wait_any(some) : m.wait_all(both);
+                    over = true;
+                    over.notify_all();
+                    ok_or_fail(m, s);
+                } else if (j.rank() == 1) {
+                    over.wait(false);
+                }
+            });
+            EXPECT_NE(text.find(std::string(sends ? "a send to" : "a receive from") + " rank 2, tag 7, and 1 more"),
+                      std::string::npos)
+                << text;
+            EXPECT_NE(text.find(": rank 2 (pid "), std::string::npos) << text;
+            EXPECT_NE(text.find(") closed its end while"), std::string::npos) << text;
+            EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20)) << "not at the deadline";
+        }
+}
+
+/// Rank 2's message completes the wait, even if rank 2 leaves behind it and rank 1 never sends.
+TEST(MessengerFailure, APeerThatLeavesBehindItsMessageEndsAWaitForAnyWell) {
+    if (ranks_are_processes()) GTEST_SKIP() << "ranks as threads only";
+    for (int round = 0; round < 20; ++round) {
+        std::atomic<bool> over{false};
+        run_threads(3, [&](const job& j) {
+            messenger m(j);
+            if (j.rank() == 0) {
+                message_request of_1, of_2;
+                m.irecv(of_1, {}, 1, 6);
+                m.irecv(of_2, {}, 2, 7);
+                const std::array<message_request*, 2> both{&of_1, &of_2};
+                EXPECT_EQ(m.wait_any(both), status::ok) << m.pending();
+                EXPECT_TRUE(of_2.done());
+                EXPECT_FALSE(of_1.done());
+                over = true;
+                over.notify_all();
+            } else if (j.rank() == 1) {
+                over.wait(false);
+            } else {
+                ok_or_fail(m, m.send({}, 0, 7));
+            }
+        });
+    }
+}
+
 TEST(MessengerFailure, OptionsThatDifferAreOneError) {
     if (ranks_are_processes()) GTEST_SKIP() << "ranks as threads only";
     const std::string text = failure_of(

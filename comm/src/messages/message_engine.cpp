@@ -10,7 +10,8 @@
 namespace halocline::comm {
 namespace {
 
-constexpr std::uint64_t polls_per_look = 4096; // for checking whether a peer has left in good order
+/// For checking whether a peer has left in good order: of polls that spin, and of those that yield or sleep.
+constexpr std::uint64_t polls_per_look = 4096, yields_per_look = 64;
 /// Polls of recv_now() on a core of its own, some microseconds; after that other messages may need progress().
 constexpr int patience_alone = 200;
 constexpr auto is_done = [](const message_operation& o) { return o.done(); };
@@ -97,22 +98,28 @@ void message_engine::progress() noexcept {
     for (message_link& l : links_) l.progress();
 }
 
-status message_engine::look_for_trouble(waiter& waiting, int peer, std::uint64_t polls) noexcept {
-    if (core_.broken != status::ok) return core_.broken;
-    const status s = waiting.again(peer);
-    if (s != status::ok || polls % polls_per_look != 0 || !has_left(peer)) return s;
-    progress(); // takes in what the peer did before it left
-    return core_.job.left_by(peer);
-}
-
 template <class OperationAt, class IsSettled>
-status message_engine::wait(std::size_t count, OperationAt&& operation_at, IsSettled&& is_settled,
+status message_engine::wait(std::size_t count, OperationAt&& operation_at, IsSettled&& is_settled, until how,
                             std::optional<std::chrono::nanoseconds> longest) noexcept {
     if (core_.state != status::ok) return core_.state;
-    std::size_t i = 0;
+    std::size_t i = 0; // the first one that is not settled
     const auto done = [&] {
-        while (i < count && is_settled(operation_at(i))) ++i;
-        return i == count;
+        for (; i < count; ++i) {
+            const message_operation* const o = operation_at(i);
+            if (o == nullptr) continue;
+            if (!is_settled(*o)) break;
+            if (how == until::any) return true;
+        }
+        if (how == until::all) return i == count;
+        for (std::size_t k = i + 1; k < count; ++k)
+            if (const message_operation* const o = operation_at(k); o != nullptr && is_settled(*o)) return true;
+        return false;
+    };
+    /// Calls visit(o) for each operation that is not settled until that returns true.
+    const auto find = [&](auto&& visit) -> message_operation* {
+        for (std::size_t k = i; k < count; ++k)
+            if (message_operation* const o = operation_at(k); o != nullptr && !is_settled(*o) && visit(*o)) return o;
+        return nullptr;
     };
     const std::uint64_t begin = longest ? ticks() : 0;
     std::uint64_t moved = core_.moved;
@@ -121,17 +128,26 @@ status message_engine::wait(std::size_t count, OperationAt&& operation_at, IsSet
         progress();
         if (core_.state != status::ok || done()) break;
         if (polls % polls_per_pause_ != 0) continue;
-        const std::size_t looked_at = i;
-        const int peer = operation_at(i).peer;
+        message_operation* culprit = operation_at(i);
         // As long as anything moves, a large message may take longer than the deadline.
         if (std::exchange(moved, core_.moved) != core_.moved) waiting.emplace(core_.job);
-        const status bad = look_for_trouble(*waiting, peer, polls);
-        if (core_.state != status::ok || done()) break; // done() makes progress, too
-        // The look may have completed it: a peer that has left since is no trouble for the operations behind it.
-        if (bad != status::ok && i == looked_at) {
+        status bad = core_.broken != status::ok ? core_.broken : waiting->again(culprit->peer);
+        if (bad == status::ok && polls % (waiting->yielded() ? yields_per_look : polls_per_look) == 0) {
+            if (message_operation* const o = find([&](const message_operation& x) { return has_left(x.peer); })) {
+                progress(); // takes in what its peer did before it left
+                culprit = o;
+                if (!is_settled(*o)) bad = core_.job.left_by(o->peer);
+            }
+        }
+        if (core_.state != status::ok || done()) break; // all of the above makes progress, too
+        // The look may have completed it: a peer that has left since is no trouble for the others.
+        if (bad != status::ok && !is_settled(*culprit)) {
             std::size_t more = 0;
-            for (std::size_t k = i + 1; k < count; ++k) more += !is_settled(operation_at(k));
-            core_.fail(bad, operation_at(i), more);
+            (void)find([&](const message_operation& o) {
+                more += &o != culprit;
+                return false;
+            });
+            core_.fail(bad, *culprit, more);
         } else if (longest && seconds(ticks() - begin) > std::chrono::duration<double>(*longest).count()) {
             return status::timed_out;
         }
@@ -141,29 +157,25 @@ status message_engine::wait(std::size_t count, OperationAt&& operation_at, IsSet
 
 status message_engine::wait_one(message_request& r) noexcept {
     return wait(
-        1, [&](std::size_t) -> message_operation& { return r.operation_; }, is_done);
+        1, [&](std::size_t) { return &r.operation_; }, is_done);
 }
 
 status message_engine::wait_all(std::span<message_request> all,
                                 std::optional<std::chrono::nanoseconds> longest) noexcept {
     return wait(
-        all.size(), [&](std::size_t i) -> message_operation& { return all[i].operation_; }, is_done, longest);
+        all.size(), [&](std::size_t i) { return &all[i].operation_; }, is_done, until::all, longest);
 }
 
 status message_engine::wait_all(std::span<message_request* const> all) noexcept {
     return wait(
-        all.size(), [&](std::size_t i) -> message_operation& { return all[i]->operation_; }, is_done);
+        all.size(), [&](std::size_t i) { return &all[i]->operation_; }, is_done);
 }
 
 status message_engine::wait_any(std::span<message_request* const> all) noexcept {
-    const auto is_there = [](const message_request* r) { return r != nullptr; };
-    const auto first = std::ranges::find_if(all, is_there);
-    if (first == all.end()) return core_.state;
+    if (std::ranges::all_of(all, [](const message_request* r) { return r == nullptr; })) return core_.state;
     return wait(
-        1, [&](std::size_t) -> message_operation& { return (*first)->operation_; },
-        [&](const message_operation&) {
-            return std::ranges::any_of(all, [&](const message_request* r) { return is_there(r) && r->done(); });
-        });
+        all.size(), [&](std::size_t i) { return all[i] != nullptr ? &all[i]->operation_ : nullptr; }, is_done,
+        until::any);
 }
 
 bool message_engine::has_started(const message_operation& o) const noexcept {
@@ -180,8 +192,8 @@ bool message_engine::has_started(const message_operation& o) const noexcept {
 
 status message_engine::start_all(std::span<message_request> all, std::chrono::nanoseconds longest) noexcept {
     return wait(
-        all.size(), [&](std::size_t i) -> message_operation& { return all[i].operation_; },
-        [this](const message_operation& o) { return has_started(o); }, longest);
+        all.size(), [&](std::size_t i) { return &all[i].operation_; },
+        [this](const message_operation& o) { return has_started(o); }, until::all, longest);
 }
 
 bool message_engine::test(message_request& r) noexcept {
@@ -225,7 +237,7 @@ status message_engine::wait_probe(int from, int tag, std::uint32_t context, mess
     receive.tag = tag;
     const unexpected_message* m = nullptr;
     const status s = wait(
-        1, [&](std::size_t) -> message_operation& { return receive; },
+        1, [&](std::size_t) { return &receive; },
         [&](const message_operation&) { return (m = matching_.find(from, tag, context)) != nullptr; });
     if (m != nullptr) info = {m->source, m->tag, m->bytes};
     return s;

@@ -67,12 +67,12 @@ class message_engine {
 
     [[nodiscard]] message_operation& begin(message_request& r, std::byte* data, std::size_t bytes, int peer, int tag,
                                            std::uint32_t context) noexcept;
-    /// Makes progress until is_settled(operation_at(i)) for all i in [0, count).
+    enum class until { all, any };
+    /// Makes progress until is_settled(*operation_at(i)) for all i in [0, count), or for any. Null pointers are ignored.
+    /// Pre: until::any: not all are null.
     template <class OperationAt, class IsSettled>
-    status wait(std::size_t count, OperationAt&& operation_at, IsSettled&& is_settled,
+    status wait(std::size_t count, OperationAt&& operation_at, IsSettled&& is_settled, until how = until::all,
                 std::optional<std::chrono::nanoseconds> longest = {}) noexcept;
-    /// Called after the `polls`-th fruitless poll of a wait for `peer`; ok means poll again.
-    [[nodiscard]] status look_for_trouble(waiter& waiting, int peer, std::uint64_t polls) noexcept;
     /// Will the operation complete without this rank?
     [[nodiscard]] bool has_started(const message_operation& o) const noexcept;
     [[nodiscard]] bool has_left(int peer) const noexcept { return peer >= 0 && links_[peer].peer_has_left(); }
