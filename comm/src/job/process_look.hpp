@@ -2,15 +2,18 @@
 // What the kernel reports about a process or one of its threads.
 #pragma once
 
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <unistd.h>
 
 namespace halocline::comm {
 
 struct process_look {
     char state = '?';   ///< 'R' running or ready to run, 'T' stopped, 'Z' ended
+    int parent = 0;     ///< process that started it
     double seconds = 0; ///< processor time used
 };
 
@@ -23,13 +26,26 @@ inline process_look look_at(const std::string& which) {
     if (name_end == std::string::npos) return {};
     std::istringstream rest(line.substr(name_end + 1));
     process_look look;
-    rest >> look.state;
+    rest >> look.state >> look.parent;
     std::string skipped;
-    for (int field = 4; field < 14; ++field) rest >> skipped; // proc(5)
+    for (int field = 5; field < 14; ++field) rest >> skipped; // proc(5)
     double user = 0, system = 0;
     rest >> user >> system;
     look.seconds = (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
     return look;
+}
+
+/// 'T': stopped; 'R', 'D': any of its threads is; 'S': all sleep; '?': there is no such process.
+inline char state_of(int pid) {
+    const std::string process = std::to_string(pid);
+    char state = look_at(process).state;
+    std::error_code gone;
+    for (const auto& thread : std::filesystem::directory_iterator("/proc/" + process + "/task", gone)) {
+        const char s = look_at(process + "/task/" + thread.path().filename().string()).state;
+        if (s == 'T' || s == 't') return 'T';
+        if (s == 'R' || (s == 'D' && state != 'R')) state = s;
+    }
+    return state;
 }
 
 } // namespace halocline::comm

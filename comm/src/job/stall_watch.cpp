@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 
 namespace halocline::comm {
 namespace {
@@ -19,19 +18,6 @@ std::string in_seconds(double s) {
     char text[32];
     std::snprintf(text, sizeof text, "%.1f s", s);
     return text;
-}
-
-/// 'T': stopped; 'R', 'D': any of its threads is; 'S': all sleep; '?': there is no such process.
-char state_of(int pid) {
-    const std::string process = std::to_string(pid);
-    char state = look_at(process).state;
-    std::error_code gone;
-    for (const auto& thread : std::filesystem::directory_iterator("/proc/" + process + "/task", gone)) {
-        const char s = look_at(process + "/task/" + thread.path().filename().string()).state;
-        if (s == 'T' || s == 't') return 'T';
-        if (s == 'R' || (s == 'D' && state != 'R')) state = s;
-    }
-    return state;
 }
 
 } // namespace

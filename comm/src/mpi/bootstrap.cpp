@@ -3,6 +3,7 @@
 #include "job/bootstrap.hpp"
 #include "job/say.hpp"
 #include "job/stall_watch.hpp"
+#include "missing_ranks.hpp"
 #include "world.hpp"
 
 #include <halocline/comm/clock.hpp>
@@ -11,6 +12,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <pthread.h>
 #include <stop_token>
 #include <thread>
 #include <unistd.h>
@@ -41,13 +43,14 @@ mpi_world::progress until(std::chrono::milliseconds deadline, std::string operat
 }
 
 /// While it lives, a thread reports a long wait on stderr, once, and ends the process at the deadline. MPI_Init_thread
-/// waits inside MPI for every rank of the launcher; there is no other way out of it, and no way yet to find out which
-/// rank is missing.
+/// waits inside MPI for every rank of the launcher; there is no other way out of it. The thread's name shows peers that
+/// this rank has come.
 class watched_joining {
   public:
     watched_joining(const std::string& evidence, std::chrono::milliseconds deadline) {
         const auto patience = stall_watch::time_of_environment();
         thread_ = std::jthread([patience, deadline, evidence](const std::stop_token& over) {
+            pthread_setname_np(pthread_self(), joining_thread);
             std::mutex mutex;
             std::unique_lock lock(mutex);
             std::condition_variable_any sleep;
@@ -58,11 +61,11 @@ class watched_joining {
             const auto told = [&](std::chrono::milliseconds time, const std::string& more) {
                 say("halocline: pid " + std::to_string(getpid()) + " has waited in MPI_Init for " +
                     std::to_string(time.count()) + " ms for the other ranks of its launcher (" + evidence +
-                    "): one of them has not called it; " + more);
+                    "): " + missing() + "; " + more);
             };
             if (patience.count() > 0 && patience < deadline) {
                 if (is_over_by(patience)) return;
-                told(patience, "is it another program, or stopped, or on a host that is slow?");
+                told(patience, "the deadline is " + std::to_string(deadline.count()) + " ms");
             }
             if (is_over_by(deadline)) return;
             told(deadline, "that is the deadline ([faults] deadline_ms), and ends this rank");
@@ -71,6 +74,11 @@ class watched_joining {
     }
 
   private:
+    static std::string missing() {
+        const auto host = ranks_on_this_host();
+        return host ? missing_ranks(*host)
+                    : "one of them has not called it: is it another program, or stopped, or on a host that is slow?";
+    }
     std::jthread thread_;
 };
 
