@@ -57,6 +57,8 @@ measurement quiet() {
                      .scattered_line_seconds = 25e-9,
                      .take_seconds = 90e-9,
                      .keep_seconds = 25e-9,
+                     .alone_seconds = 80e-6,
+                     .joint_seconds = 50e-6,
                      .far_flag_seconds = 20e-6},
             .own_core = true,
             .shares_memory = true};
@@ -77,6 +79,8 @@ TEST(AgreedCosts, AreThoseOfQuietRanks) {
         EXPECT_EQ(c.cached.line_seconds, quiet().seen.cached.line_seconds);
         EXPECT_EQ(c.scattered_line_seconds, quiet().seen.scattered_line_seconds);
         EXPECT_EQ(c.take_seconds, quiet().seen.take_seconds);
+        EXPECT_EQ(c.alone_seconds, quiet().seen.alone_seconds);
+        EXPECT_EQ(c.joint_seconds, quiet().seen.joint_seconds);
     }
 }
 
@@ -107,6 +111,46 @@ TEST(AgreedCosts, AreNoneThatHardwareCantHave) {
     EXPECT_LE(c.copy_seconds_per_byte, 1e-9);
     EXPECT_LE(c.run_seconds, 1e-7);
     EXPECT_LE(c.far_flag_seconds, 1e-4);
+}
+
+TEST(JointCopies, PayFromTheMeasuredSizeOnIfClearlyFaster) {
+    const costs c = quiet().seen;
+    costs close = c;
+    close.joint_seconds = c.alone_seconds / 1.05;
+
+    EXPECT_TRUE(joint_pays(path::automatic, c, joint_bytes));
+    EXPECT_TRUE(joint_pays(path::packed, c, joint_bytes)) << "which concerns ghosts in fields only";
+    EXPECT_FALSE(joint_pays(path::automatic, c, joint_bytes - 1)) << "not measured";
+    EXPECT_FALSE(joint_pays(path::automatic, close, joint_bytes));
+    EXPECT_FALSE(joint_pays(path::automatic, {}, joint_bytes));
+    EXPECT_FALSE(joint_pays(path::direct, c, joint_bytes));
+    EXPECT_FALSE(joint_pays(path::streamed, c, joint_bytes));
+    EXPECT_TRUE(joint_pays(path::joint, {}, 1));
+    EXPECT_FALSE(joint_pays(path::joint, c, 0));
+}
+
+/// Whether they are depends on processors alone, and all ranks know the same times.
+TEST(JointCopies, AreMeasuredWhereEveryRankHasACore) {
+    job_options options;
+    options.transports = {"shm"};
+    for (const int own : {1, 0}) {
+        std::vector<costs> seen(2);
+        options.path = path::direct;
+        run_threads(
+            2,
+            [&](const job& j) {
+                const std::vector<int> usable = usable_processors();
+                const auto rank = static_cast<std::size_t>(j.rank());
+                j.core().processor = own != 0 || rank == 0 ? usable[rank % usable.size()] : -1;
+                j.core().spin = spinning(j.options(), j.core().processor >= 0);
+                seen[rank] = measured_costs(j);
+            },
+            options);
+        const bool two = usable_processors().size() > 1;
+        EXPECT_EQ(seen[0].alone_seconds > 0 && seen[0].joint_seconds > 0, own != 0 && two);
+        EXPECT_EQ(seen[0].alone_seconds, seen[1].alone_seconds);
+        EXPECT_EQ(seen[0].joint_seconds, seen[1].joint_seconds);
+    }
 }
 
 TEST(AgreedCosts, AreBoundedWhereNoLineWasTimed) {

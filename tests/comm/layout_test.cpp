@@ -10,12 +10,13 @@
 #include "messages/message_layout.hpp"
 #include "network/bulk_link.hpp"
 #include "node/node_slab.hpp"
-#include "node/shared_copy.hpp"
+#include <halocline/comm/detail/shared_copy.hpp>
 #include "ofi/tags.hpp"
 #include "one_sided/far_link.hpp"
 #include "verbs/tags.hpp"
 
 #include <halocline/comm/detail/control_line.hpp>
+#include <halocline/comm/detail/joint_channel.hpp>
 #include <halocline/comm/detail/message_slots.hpp>
 #include <halocline/comm/detail/shm_channel.hpp>
 
@@ -81,6 +82,11 @@ void add_slabs(facts& all) {
     }
     const helped_copy h;
     all.add_object("helped_copy", h, h.offered.step, h.offered.bytes, h.offered.mended, h.next, h.received);
+    const joint_copy j;
+    all.add_object("joint_copy", j, j.half[0].epoch, j.half[0].next, j.half[0].source.component_bytes,
+                   j.half[0].source.fields, j.half[0].source.places, j.half[1], j.copied);
+    all.add("  behind a slot's block at", shm_joint_channel::copy_at(1000));
+    all.add("  behind a direct channel's block at", shm_joint_direct_channel::copy_at(1000));
     const auto link = std::make_unique<link_layout>();
     all.add_object("link_layout", *link, link->farewell, link->cells_taken, link->slots_taken, link->ring.of(0),
                    link->ring.of(1), link->slot[0], link->slot[1], link->slot[1].cell, *link->slot[1].line(0),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies whose pieces are taken by two threads: each byte is copied once, by one of them.
-#include "node/shared_copy.hpp"
+#include <halocline/comm/detail/shared_copy.hpp>
 
 #include <gtest/gtest.h>
 

@@ -59,10 +59,10 @@ TEST(Channels, NothingIsAllocatedBetweenSendAndWait) {
 TEST(Job, RefusesChoicesThatNoEnumeratorStandsFor) {
     const auto refused = [](const job_options& options) { return refusal([&] { (void)job::single(options); }); };
     job_options path, mpi;
-    path.path = static_cast<comm::path>(4);
+    path.path = static_cast<comm::path>(5);
     mpi.mpi = static_cast<mpi_mode>(-2);
 
-    EXPECT_EQ(refused(path), "job_options::path 4: must be one of automatic, direct, streamed, packed");
+    EXPECT_EQ(refused(path), "job_options::path 5: must be one of automatic, direct, streamed, joint, packed");
     EXPECT_EQ(refused(mpi), "job_options::mpi -2: must be one of two-sided, one-sided");
 }
 

@@ -15,9 +15,9 @@ namespace {
 struct remote_end {
     std::uint32_t key = 0, peer_key = 0;
     std::uint64_t send_bytes = 0, receive_bytes = 0;
-    bool direct = false;
+    bool direct = false, joint = false;
     std::string label;
-    std::string card;
+    end_told told;
 };
 
 /// A peer's description of its ends with this rank.
@@ -39,8 +39,10 @@ struct remote_set {
             e.send_bytes = reader.number<std::uint64_t>();
             e.receive_bytes = reader.number<std::uint64_t>();
             e.direct = reader.number<bool>();
+            e.joint = reader.number<bool>();
             e.label = reader.text();
-            e.card = reader.text();
+            e.told.card = reader.text();
+            e.told.note = reader.text();
         }
     }
 };
@@ -101,6 +103,11 @@ const remote_end& matching_end(const std::string& name, int me, const channel_re
         throw input_error("'" + name + "': " + mine + (r.direct ? " is direct, " : " has slots, ") + other +
                           (it->direct ? " is direct" : " has slots") + "; ask for the same kind on both ranks");
     }
+    if (r.joint != it->joint) {
+        const auto by = [](bool joint) { return joint ? " is copied by both ends" : " is copied by one end"; };
+        throw input_error("'" + name + "': " + mine + by(r.joint) + ", " + other + by(it->joint) +
+                          "; ask for the same kind on both ranks");
+    }
     return *it;
 }
 
@@ -125,6 +132,11 @@ requests_by_peer sorted_by_peer(const job& j, std::span<const channel_request> r
         if (!obstacle.empty()) {
             throw input_error("'" + name + "': '" + r.label + "' is to be direct, but to " + rank_text(r.peer) + " " +
                               obstacle);
+        }
+        if (r.joint && j.members()[r.peer].transport != shm_channel::transport) {
+            throw input_error("'" + name + "': '" + r.label + "' is to be copied by both ends, but " +
+                              rank_text(r.peer) + " is reached over " + j.members()[r.peer].transport +
+                              "; only over shm can both");
         }
         by_peer[r.peer].push_back(i);
     }
@@ -179,7 +191,8 @@ std::vector<std::string> exchange_ends(const job& j, const own_ends& ends, const
         for (const std::size_t i : positions) {
             const channel_request& r = ends.requests[i];
             w.number(r.key).number(r.peer_key).number<std::uint64_t>(r.send_bytes);
-            w.number<std::uint64_t>(r.receive_bytes).number(r.direct).text(r.label).text(cards[i]);
+            w.number<std::uint64_t>(r.receive_bytes).number(r.direct).number(r.joint).text(r.label).text(cards[i]);
+            w.text(r.note);
         }
         peers.push_back(peer);
         out.push_back(w.take());
@@ -187,10 +200,10 @@ std::vector<std::string> exchange_ends(const job& j, const own_ends& ends, const
     return j.exchange(peers, out);
 }
 
-std::vector<std::string> matching_cards(const job& j, const own_ends& ends, const std::vector<std::string>& came) {
+std::vector<end_told> matching_ends(const job& j, const own_ends& ends, const std::vector<std::string>& came) {
     const int me = j.rank();
     const std::string& name = ends.options.name;
-    std::vector<std::string> cards(ends.requests.size());
+    std::vector<end_told> told(ends.requests.size());
     auto message = came.begin();
     for (const auto& [peer, positions] : ends.by_peer) {
         const remote_set theirs(*message++);
@@ -200,9 +213,9 @@ std::vector<std::string> matching_cards(const job& j, const own_ends& ends, cons
                       "; name only transports that reach both ways ([comm] transports)");
         require_equal(name, "the shape", me, ends.options.shape, peer, theirs.shape,
                       "; both ranks must describe the same fields: their number, and their bytes per site");
-        for (const std::size_t i : positions) cards[i] = matching_end(name, me, ends.requests[i], theirs).card;
+        for (const std::size_t i : positions) told[i] = matching_end(name, me, ends.requests[i], theirs).told;
     }
-    return cards;
+    return told;
 }
 
 } // namespace halocline::comm

@@ -37,9 +37,15 @@ struct own_ends {
 [[nodiscard]] std::vector<std::string> exchange_ends(const job& j, const own_ends& ends,
                                                      const std::vector<std::string>& cards);
 
-/// Compares these messages with this rank's ends, and returns the peers' cards, by request. Local.
+/// What the other end of a channel tells this one.
+struct end_told {
+    std::string card; ///< how to connect
+    std::string note; ///< channel_request::note
+};
+
+/// Compares these messages with this rank's ends, and returns what the peers' ends tell them, by request. Local.
 /// Err: input_error naming both ranks and both values.
-[[nodiscard]] std::vector<std::string> matching_cards(const job& j, const own_ends& ends,
-                                                      const std::vector<std::string>& came);
+[[nodiscard]] std::vector<end_told> matching_ends(const job& j, const own_ends& ends,
+                                                  const std::vector<std::string>& came);
 
 } // namespace halocline::comm

@@ -176,11 +176,22 @@ bool channel_set::test(std::uint64_t epoch) noexcept {
 
 void channel_set::give_way() noexcept { comm::give_way(*core_, fruitless_tests_); }
 
+std::uint64_t channel_set::pieces_helped() const {
+    std::uint64_t pieces = 0;
+    for_each_lane([&]<class C>(const std::vector<C>& lane) {
+        if constexpr (joint_channel<C>)
+            for (const C& c : lane) pieces += c.pieces_helped();
+    });
+    return pieces;
+}
+
 std::vector<transport_counts> channel_set::counts(std::uint64_t epochs) const {
     std::vector<transport_counts> result;
     for_each_lane([&]<class C>(const std::vector<C>& lane) {
         if (lane.empty()) return;
-        transport_counts counts{.transport = C::transport};
+        auto place = std::ranges::find(result, C::transport, &transport_counts::transport);
+        if (place == result.end()) place = result.insert(place, {.transport = C::transport});
+        transport_counts& counts = *place;
         for (const auto& c : lane) {
             counts.messages += epochs;
             counts.bytes += epochs * requests_[c.index()].send_bytes;
@@ -188,7 +199,6 @@ std::vector<transport_counts> channel_set::counts(std::uint64_t epochs) const {
             if constexpr (requires { c.receives(); }) counts.receives += c.receives();
             if constexpr (requires { c.completions(); }) counts.completions += c.completions();
         }
-        result.push_back(counts);
     });
     return result;
 }
@@ -198,20 +208,25 @@ std::size_t channel_set::size() const { return requests_.size(); }
 std::string channel_set::pending(std::uint64_t epoch) const {
     std::string first;
     int more = 0;
+    const auto note = [&](const auto& c, const char* verb, const char* rest) {
+        const channel_request& r = requests_[c.index()];
+        if (first.empty())
+            first =
+                r.label + verb + std::to_string(r.peer) + " over " + std::remove_cvref_t<decltype(c)>::transport + rest;
+        else
+            ++more;
+    };
     const auto look = [&](const auto& c) {
+        if constexpr (requires { c.is_copied(); }) {
+            if (!c.is_copied()) note(c, " to rank ", ", of which that rank is copying pieces");
+        }
         // Not c.arrived(), which tests and so changes an MPI request.
         if constexpr (requires { c.is_here(epoch); }) {
             if (c.is_here(epoch)) return;
         } else if (c.label(epoch).epoch.load(std::memory_order_acquire) >= epoch) {
             return;
         }
-        const channel_request& r = requests_[c.index()];
-        if (first.empty()) {
-            first = r.label + " from rank " + std::to_string(r.peer) + " over " +
-                    std::remove_cvref_t<decltype(c)>::transport;
-        } else {
-            ++more;
-        }
+        note(c, " from rank ", "");
     };
     for_each_lane([&](const auto& lane) {
         for (const auto& c : lane) look(c);

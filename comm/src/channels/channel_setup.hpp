@@ -18,6 +18,7 @@
 #include <string>
 #include <tuple>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace halocline::comm {
@@ -36,8 +37,8 @@ void await_connection(job_core& core, C& c) {
 template <class Lanes>
 class channel_setup {
   public:
-    channel_setup(const job& j, Lanes& lanes, std::span<const channel_request> requests,
-                  const channel_set_options& options)
+    /// `requests` keep the notes of their other ends.
+    channel_setup(const job& j, Lanes& lanes, std::span<channel_request> requests, const channel_set_options& options)
         : j_(j), core_(j.core()), lanes_(lanes), requests_(requests), options_(options), plan_id_(core_.next_plan_id++),
           offset_(requests.size(), 0), cards_(requests.size()) {}
 
@@ -77,7 +78,7 @@ class channel_setup {
     void agree_with_peers() {
         const own_ends ends{plan_id_, options_, requests_, by_peer_};
         const std::vector<std::string> came = exchange_ends(j_, ends, cards_);
-        j_.collectively([&] { cards_ = matching_cards(j_, ends, came); });
+        j_.collectively([&] { take_cards(matching_ends(j_, ends, came)); });
     }
 
     /// Only after all ranks have agreed: an end must not send anything, even a farewell, to an end that will never
@@ -128,13 +129,19 @@ class channel_setup {
     void for_each_lane(Visit&& visit) {
         std::apply([&](auto&... lane) { (visit(lane), ...); }, lanes_);
     }
+    void take_cards(std::vector<end_told> ends) {
+        for (std::size_t i = 0; i < ends.size(); ++i) {
+            cards_[i] = std::move(ends[i].card);
+            requests_[i].note = std::move(ends[i].note);
+        }
+    }
     /// Visits the requests that get a channel of kind C.
     template <class C, class Visit>
     void for_each_request_of(Visit&& visit) {
         for (std::size_t i = 0; i < requests_.size(); ++i) {
             const channel_request& r = requests_[i];
             if (core_.members[r.peer].transport == C::transport &&
-                r.direct == (direct_channel<C> || far_direct_channel<C>))
+                r.direct == (direct_channel<C> || far_direct_channel<C>)&&r.joint == joint_channel<C>)
                 visit(i, r);
         }
     }
@@ -155,10 +162,11 @@ class channel_setup {
     /// Makes the control lines in the block; the card gives their position.
     template <class C>
     void make_lines() {
-        for_each_request_of<C>([&](std::size_t i, const channel_request&) {
+        for_each_request_of<C>([&](std::size_t i, const channel_request& r) {
             std::byte* const own = block_ + offset_[i];
             new (own) control_line;
             if constexpr (direct_channel<C>) new (own + sizeof(control_line)) line_label;
+            if constexpr (joint_channel<C>) new (own + C::copy_at(r.receive_bytes)) joint_copy;
             cards_[i] = wire_writer().number<std::int64_t>(own - core_.memory->base()).take();
         });
     }
@@ -168,7 +176,7 @@ class channel_setup {
             std::byte* const own = block_ + offset_[i];
             std::byte* const base = core_.peer_base[r.peer];
             std::byte* const remote = base + wire_reader(cards_[i]).number<std::int64_t>();
-            if constexpr (direct_channel<C>) {
+            if constexpr (direct_channel<C> || joint_channel<C>) {
                 lane.emplace_back(i, r.peer, plan_id_, r.send_bytes, r.receive_bytes, remote, own, base);
             } else {
                 lane.emplace_back(i, r.peer, plan_id_, r.send_bytes, r.receive_bytes, remote, own);
@@ -179,7 +187,7 @@ class channel_setup {
     const job& j_;
     job_core& core_;
     Lanes& lanes_;
-    std::span<const channel_request> requests_;
+    std::span<channel_request> requests_;
     const channel_set_options& options_;
     std::uint32_t plan_id_;
     requests_by_peer by_peer_;

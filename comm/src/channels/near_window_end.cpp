@@ -2,7 +2,7 @@
 #include "near_window_end.hpp"
 
 #include "node/copy_claimed.hpp"
-#include "node/shared_copy.hpp"
+#include <halocline/comm/detail/shared_copy.hpp>
 
 #include <halocline/comm/detail/claim_lines.hpp>
 #include <halocline/comm/detail/stream_bytes.hpp>

@@ -79,12 +79,14 @@ std::vector<option_key> transport_keys() {
             std::identity{}),
         choice_key<job_options, path>(
             {"comm", "path",
-             "how messages get into memory that ranks share: direct (through the cache), streamed (past it), packed "
-             "(ghosts in a field through slots, not in place), or automatic"},
+             "how messages get into memory that ranks share: direct (through the cache), streamed (past it), joint "
+             "(direct, and receivers that wait copy pieces of faces), packed (ghosts in a field through slots, not in "
+             "place), or automatic"},
             &job_options::path,
             {{"automatic", path::automatic},
              {"direct", path::direct},
              {"streamed", path::streamed},
+             {"joint", path::joint},
              {"packed", path::packed}}),
         text_key<job_options>(
             {"comm", "network",

@@ -3,7 +3,7 @@
 
 #include "job/waiting.hpp"
 #include "node/copy_claimed.hpp"
-#include "node/shared_copy.hpp"
+#include <halocline/comm/detail/shared_copy.hpp>
 
 #include <halocline/comm/detail/stream_bytes.hpp>
 #include <halocline/comm/detail/take_line.hpp>
@@ -96,7 +96,8 @@ void shm_rendezvous::look_for_sender(send_record& record, std::uint64_t bytes) n
 
 bool shm_rendezvous::wants_push(std::uint64_t bytes) const noexcept {
     return (bytes >= least_pushed && pushed_.streamed()) ||
-           (bytes >= core_.options.streamed_bytes && !announced_.empty() && core_.job.options.path != path::direct);
+           (bytes >= core_.options.streamed_bytes && !announced_.empty() && core_.job.options.path != path::direct &&
+            core_.job.options.path != path::joint);
 }
 
 bool shm_rendezvous::share_copy(message_operation& r, send_record& record, const peer_buffer& source,

@@ -62,6 +62,8 @@ costs agreed(const std::vector<measurement>& all) {
             .scattered_line_seconds = of(&costs::scattered_line_seconds),
             .take_seconds = of(&costs::take_seconds),
             .keep_seconds = of(&costs::keep_seconds),
+            .alone_seconds = of(&costs::alone_seconds),
+            .joint_seconds = of(&costs::joint_seconds),
             .far_flag_seconds = of(&costs::far_flag_seconds)};
     constexpr double slowest_copy = 1e-9, longest_run = 1e-7, slowest_network = 1e-4;
     c.copy_seconds_per_byte = std::min(c.copy_seconds_per_byte, slowest_copy);

@@ -18,8 +18,10 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <memory_resource>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace halocline::comm {
 namespace {
@@ -142,6 +144,85 @@ class probe {
     bool shared_ = false;
 };
 
+/// Messages of joint_bytes from one rank to its partner, which waits for them and answers with an empty epoch.
+class joint_probe {
+  public:
+    /// Collective.  peer: -1: none.
+    joint_probe(const job& j, int peer) : job_(j), sends_(j.rank() < peer), source_(&j.memory()) {
+        std::vector<channel_request> requests;
+        if (peer >= 0) {
+            channel_request& r = requests.emplace_back(channel_request{peer, 0, 0, 0, 0, "probe"});
+            (sends_ ? r.send_bytes : r.receive_bytes) = joint_bytes;
+            r.joint = true;
+        }
+        j.collectively([&] {
+            if (sends_) source_.resize(joint_bytes);
+        });
+        set_ = channel_set(j, requests, {"costs of joint copies", "", {}});
+    }
+    /// In smaller slabs there may be no room for it. All ranks have equal ones.
+    static constexpr std::size_t least_slab = 64 * joint_bytes;
+    /// Time of a message and its answer.
+    [[nodiscard]] double seconds_of(bool joint) {
+        step(joint); // the lines of slots and source are where they are from now on
+        return least_seconds(3, [&] { step(joint); });
+    }
+
+  private:
+    /// The source changes, travels, and is read.
+    void step(bool joint) {
+        constexpr std::size_t line = 64;
+        constexpr auto lines = static_cast<std::int64_t>(joint_bytes / line);
+        ++epoch_;
+        set_.for_each([&]<class Channel>(Channel& c) {
+            if constexpr (joint_channel<Channel>) {
+                if (!sends_) return;
+                std::byte* const from = source_.data();
+                for (std::size_t i = 0; i < joint_bytes; i += line) from[i] = static_cast<std::byte>(epoch_);
+                const auto copy = [&](std::int64_t first, std::int64_t last) noexcept {
+                    std::memcpy(c.target(epoch_) + first * line, from + first * line,
+                                static_cast<std::size_t>(last - first) * line);
+                };
+                if (joint) {
+                    c.offer(epoch_, {.component_bytes = 1,
+                                     .fields = 1,
+                                     .places = {static_cast<std::uint64_t>(from - job_.memory().base())}});
+                    c.copy_offered(epoch_, lines, copy);
+                } else {
+                    copy(0, lines);
+                }
+                c.send(epoch_, 0);
+            }
+        });
+        auto help = [&] {
+            set_.for_each([&]<class Channel>(Channel& c) {
+                if constexpr (joint_channel<Channel>) {
+                    if (sends_) return;
+                    c.help(epoch_, lines,
+                           [&](std::int64_t first, std::int64_t last, const joint_source& source,
+                               const std::byte* memory) noexcept {
+                               std::memcpy(c.slot(epoch_) + first * line, memory + source.places[0] + first * line,
+                                           static_cast<std::size_t>(last - first) * line);
+                           });
+                }
+            });
+        };
+        if (const status s = set_.wait(epoch_, help); s != status::ok) job_.fail(s, set_.pending(epoch_));
+        if (sends_) return;
+        set_.for_each([&](auto& c) {
+            const auto* const message = const_cast<const volatile std::byte*>(c.received(epoch_));
+            for (std::size_t i = 0; i < joint_bytes; i += line) (void)message[i];
+            c.send(epoch_, 0); // the answer
+        });
+    }
+
+    job job_;
+    bool sends_;
+    std::pmr::vector<std::byte> source_; // in the slab
+    channel_set set_;
+    std::uint64_t epoch_ = 0;
+};
+
 /// Until the end of its scope the calling thread has one core, and waits as if it had it to itself.
 class core_for_now {
   public:
@@ -196,6 +277,7 @@ std::vector<int> processors_for(const place& one, const place& other) {
 /// The rank with which a rank times their writes to each other, and its processor meanwhile; -1: it times nothing.
 struct timing {
     int partner = -1, processor = -1;
+    bool own_cores = false; ///< has every rank a processor of its own?
 };
 
 /// Pairs the ranks 2i and 2i + 1 wherever they share memory and each has a processor of its own. If there is no such
@@ -228,7 +310,9 @@ std::optional<timing> timing_of(const job& j) {
         places.push_back(wire_reader(text).number<place>());
     const std::vector<timing> all = choose_timings(places);
     if (std::all_of(all.begin(), all.end(), [](const timing& t) { return t.partner < 0; })) return {};
-    return all[j.rank()];
+    timing mine = all[j.rank()];
+    mine.own_cores = std::ranges::all_of(places, [](const place& p) { return p.own >= 0; });
+    return mine;
 }
 
 measurement measure(const job& j) {
@@ -264,12 +348,17 @@ measurement measure(const job& j) {
     c.keep_seconds = seconds(keep);
     if (const std::optional<timing> t = timing_of(j)) {
         probe pair(j, t->partner, 1, probe::largest);
+        std::optional<joint_probe> both;
+        if (t->own_cores && j.memory().bytes() >= joint_probe::least_slab) both.emplace(j, t->partner);
         if (t->partner < 0) return mine;
         const core_for_now alone(j.core(), t->processor);
         c.cached = pair.write_seconds(writes::cached);
         c.streamed = pair.write_seconds(writes::streamed);
         c.scattered_line_seconds = pair.write_seconds(writes::scattered).line_seconds;
         c.take_seconds = pair.take_seconds();
+        if (!both) return mine;
+        c.alone_seconds = both->seconds_of(false);
+        c.joint_seconds = both->seconds_of(true);
     }
     return mine;
 }

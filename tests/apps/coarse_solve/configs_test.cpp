@@ -45,7 +45,7 @@ TEST(Configs, PathIsTheJobs) {
         return job_options_of(reader.values());
     };
 
-    for (const path p : {path::automatic, path::direct, path::streamed, path::packed})
+    for (const path p : {path::automatic, path::direct, path::streamed, path::joint, path::packed})
         EXPECT_EQ(options(to_string(p).data()).path, p);
 }
 

@@ -10,6 +10,7 @@
 
 #include <halocline/comm/detail/direct_channel.hpp>
 #include <halocline/comm/detail/direct_memory.hpp>
+#include <halocline/comm/detail/joint_channel.hpp>
 #include <halocline/comm/detail/mock_channel.hpp>
 #include <halocline/comm/detail/mpi_channel.hpp>
 #include <halocline/comm/detail/network_direct_channel.hpp>
@@ -29,6 +30,7 @@
 #include <string>
 #include <tuple>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace halocline::comm {
@@ -44,6 +46,9 @@ struct channel_request {
     /// Each end writes in place into the other's fields, without slots: a direct_channel or, over a network, a
     /// far_direct_channel. Only if direct_obstacle() is empty.
     bool direct = false;
+    /// Messages may be copied by both ends together: a joint_channel. Only if the peer's transport is shm.
+    bool joint = false;
+    std::string note{}; ///< for the other end, which gets it from channel_set::take_note()
     // Only for a direct channel over a network.
     std::vector<direct_write> writes{}; ///< the writes that make up one message
     std::shared_ptr<const direct_memory> fields{};
@@ -172,11 +177,15 @@ class channel_set {
 
     /// Waits that yielded their core: more ranks than cores, or a late peer.
     [[nodiscard]] std::uint64_t waits_yielded() const { return waits_yielded_; }
+    /// Pieces of arriving messages that this rank has copied itself (joint_channel.hpp).
+    [[nodiscard]] std::uint64_t pieces_helped() const;
     [[nodiscard]] std::vector<transport_counts> counts(std::uint64_t epochs) const;
     [[nodiscard]] std::size_t size() const;
     /// Bytes of this rank's slab that the channels occupy: slots, buffers and control lines.
     [[nodiscard]] std::size_t memory_bytes() const { return memory_bytes_; }
     [[nodiscard]] const channel_request& request(std::size_t index) const { return requests_[index]; }
+    /// The note of the request at the other end of that channel. Only once: it is not kept.
+    [[nodiscard]] std::string take_note(std::size_t index) { return std::exchange(requests_[index].note, {}); }
     /// What the last failed wait was waiting for: "halo 'coarse' epoch 17: t-low from rank 3 over shm".
     [[nodiscard]] std::string pending(std::uint64_t epoch) const;
 
@@ -205,10 +214,10 @@ class channel_set {
         std::apply([&](const auto&... lane) { (visit(lane), ...); }, lanes_);
     }
 
-    std::tuple<std::vector<self_channel>, std::vector<shm_channel>, std::vector<verbs_channel>,
-               std::vector<ofi_channel>, std::vector<mpi_channel>, std::vector<self_direct_channel>,
-               std::vector<shm_direct_channel>, std::vector<verbs_direct_channel>, std::vector<ofi_direct_channel>,
-               std::vector<mock_channel>>
+    std::tuple<std::vector<self_channel>, std::vector<shm_channel>, std::vector<shm_joint_channel>,
+               std::vector<verbs_channel>, std::vector<ofi_channel>, std::vector<mpi_channel>,
+               std::vector<self_direct_channel>, std::vector<shm_direct_channel>, std::vector<shm_joint_direct_channel>,
+               std::vector<verbs_direct_channel>, std::vector<ofi_direct_channel>, std::vector<mock_channel>>
         lanes_;
     std::vector<channel_request> requests_;
     channel_set_options options_;

@@ -45,6 +45,10 @@ struct costs {
     /// Time to take back a line (take_line.hpp): typically, for a line of such a message that the peer has read (0 if
     /// `cached` and `streamed` are 0); at least, for one that only this core has used.
     double take_seconds = 0, keep_seconds = 0;
+    /// Time of a message of joint_bytes for whose receiver nothing is left to do but to wait: copied by its sender
+    /// alone, through the cache, and by both ends (joint_channel.hpp). Both 0 if they were not measured: where not
+    /// every rank has a core of its own, or slabs are too small.
+    double alone_seconds = 0, joint_seconds = 0;
     /// flag_seconds between ranks joined by a network; 0 if there are none.
     double far_flag_seconds = 0;
 
@@ -62,7 +66,19 @@ struct costs {
 inline constexpr double streaming_margin = 1.3;
 
 /// True if the costs decide whether messages bypass the writer's cache.
-[[nodiscard]] constexpr bool leaves_streaming(path wish) { return wish != path::direct && wish != path::streamed; }
+[[nodiscard]] constexpr bool leaves_streaming(path wish) { return wish == path::automatic || wish == path::packed; }
+
+/// The size of the message of which alone_seconds and joint_seconds are the times.
+inline constexpr std::size_t joint_bytes = std::size_t{256} << 10;
+/// How many times faster a message must be with both ends copying.
+inline constexpr double joint_margin = 1.1;
+
+/// Whether a receiver that waits should copy pieces of messages of this size: if the caller asked for it, or if that
+/// was measured to be faster for one that is no larger.
+[[nodiscard]] inline bool joint_pays(path wish, const costs& c, std::size_t bytes) {
+    if (!leaves_streaming(wish)) return wish == path::joint && bytes > 0;
+    return bytes >= joint_bytes && joint_margin * c.joint_seconds < c.alone_seconds; // false if nothing was measured
+}
 
 /// Whether a message that fills these lines of a peer's memory should bypass the writer's cache (stream_bytes.hpp): if
 /// the caller asked for it, or if it was measured to be clearly faster.

@@ -28,7 +28,8 @@ concept direct_channel = std::movable<C> && requires(C& c, const C& view, std::u
     { view.freed(epoch) } noexcept -> std::same_as<bool>;          ///< may the peer's field be written?
     { view.peer_field() } noexcept -> std::same_as<std::uint32_t>; ///< which one.  Pre: freed(epoch)
     { c.send(epoch, std::uint64_t{}) } noexcept;                   ///< publish: all of this epoch is in place
-    { view.sent(epoch) } noexcept -> std::same_as<bool>;           ///< sent, or never will be: the peer is gone
+    { view.given(epoch) } noexcept -> std::same_as<bool>;          ///< sent, or never will be: the peer is gone
+    { view.sent(epoch) } noexcept -> std::same_as<bool>;           ///< may what was sent be changed?
     { view.arrived(epoch) } noexcept -> std::same_as<bool>;        ///< has the peer's epoch arrived, or its farewell?
     { view.check(epoch) } noexcept -> std::same_as<status>; ///< is it what the plan says?  Pre: arrived(epoch)
     { view.label(epoch) } noexcept -> std::same_as<const line_label&>;
@@ -46,6 +47,7 @@ class shm_direct_channel : public shm_channel {
 
     std::byte* target(std::uint64_t) = delete; // there are no slots
     const std::byte* received(std::uint64_t) = delete;
+    std::byte* slot(std::uint64_t) = delete;
 
     [[nodiscard]] std::byte* memory() const noexcept { return memory_; }
     /// Pre: arrived(epoch - 1). The peer sent that after reading the previous field number, so it no longer needs it.
@@ -58,7 +60,8 @@ class shm_direct_channel : public shm_channel {
         return free >= epoch && free != farewell;
     }
     [[nodiscard]] std::uint32_t peer_field() const noexcept { return local_free_->field_index; }
-    [[nodiscard]] bool sent(std::uint64_t epoch) const noexcept { return last_ >= epoch || closed(*line()); }
+    [[nodiscard]] bool given(std::uint64_t epoch) const noexcept { return last_ >= epoch || closed(*line()); }
+    [[nodiscard]] bool sent(std::uint64_t epoch) const noexcept { return given(epoch); }
 
     /// See shm_channel. A peer that is copying at this moment writes into memory that is kept until its farewell.
     void close() noexcept {

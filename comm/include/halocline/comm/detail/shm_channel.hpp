@@ -86,6 +86,8 @@ class shm_channel {
     [[nodiscard]] const std::byte* received(std::uint64_t epoch) const noexcept {
         return local_.slots + (epoch & 1) * local_.stride;
     }
+    /// Where received(epoch) points, for a receiver that copies parts of the message itself (joint_channel.hpp).
+    [[nodiscard]] std::byte* slot(std::uint64_t epoch) noexcept { return local_.slots + (epoch & 1) * local_.stride; }
     [[nodiscard]] const line_label& label(std::uint64_t epoch) const noexcept { return here(epoch); }
     /// Where the peer's labels arrive.
     [[nodiscard]] const control_line* line() const noexcept { return local_.line; }

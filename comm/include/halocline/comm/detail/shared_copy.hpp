@@ -22,16 +22,23 @@ constexpr std::uint64_t pieces_of(std::uint64_t bytes, std::uint64_t piece) noex
 }
 constexpr std::uint64_t pieces_of(std::uint64_t bytes) noexcept { return pieces_of(bytes, piece_bytes(bytes)); }
 
-/// Copies pieces that nobody has taken yet with copy(start, bytes), until none is left. Returns how many these were.
+/// Calls copy(i) for each of [0, pieces) that nobody has taken yet, until none is left. Returns how many these were.
 template <class Copy>
-std::uint64_t copy_pieces(std::atomic<std::uint64_t>& next, std::uint64_t bytes, Copy&& copy) noexcept {
-    const std::uint64_t piece = piece_bytes(bytes), pieces = pieces_of(bytes, piece);
+std::uint64_t take_pieces(std::atomic<std::uint64_t>& next, std::uint64_t pieces, Copy&& copy) noexcept {
     for (std::uint64_t copied = 0;; ++copied) {
         // Relaxed: the counter only deals out pieces. That they have been copied is published elsewhere, with release.
         const std::uint64_t i = next.fetch_add(1, std::memory_order_relaxed);
         if (i >= pieces) return copied;
-        copy(i * piece, std::min(piece, bytes - i * piece));
+        copy(i);
     }
+}
+
+/// take_pieces() of a message in pieces of piece_bytes(): calls copy(start, bytes).
+template <class Copy>
+std::uint64_t copy_pieces(std::atomic<std::uint64_t>& next, std::uint64_t bytes, Copy&& copy) noexcept {
+    const std::uint64_t piece = piece_bytes(bytes);
+    return take_pieces(next, pieces_of(bytes, piece),
+                       [&](std::uint64_t i) { copy(i * piece, std::min(piece, bytes - i * piece)); });
 }
 
 } // namespace halocline::comm
