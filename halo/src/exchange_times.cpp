@@ -34,6 +34,7 @@ plan_statistics exchange_times::statistics(const comm::channel_set& channels) co
             .unpack_seconds = comm::seconds(c.unpack),
             .imbalance_seconds = std::min(of_all(c.imbalance, c.polls), wait_seconds),
             .path_changes = c.path_changes,
+            .pieces_helped = channels.pieces_helped() - helped_before_,
             .waits_yielded = channels.waits_yielded() - yielded_before_,
             .by_transport = channels.counts(c.exchanges)};
 }

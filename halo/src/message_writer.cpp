@@ -13,9 +13,7 @@ namespace halocline::halo {
 namespace {
 
 site_copy copies_of(std::span<const std::int32_t> sites, const lattice::site_order* order) {
-    const position_list from = position_list::of([&](auto&& visit) {
-        for (const std::int32_t site : sites) visit(order ? order->position(site) : site);
-    });
+    const position_list from = stored_positions(sites, order);
     return {from, order ? order->lane_width() : 1, position_list::counted(from.size()), 1};
 }
 

@@ -4,6 +4,7 @@
 //                                  peer make one more round trip
 //   packed     1 flag + 2 copies   into the slot, and out of the slot, whose lines come from the peer's core
 //   over a network: direct 2 flags and no copy; packed 1 flag + 2 copies
+//   joint      direct, if both ends copying was measured to be faster than one, for a receiver that waits
 // streamed a fixed cost + a cost per cache line, as measured; compared with the same through the cache, which is also
 //              how lines that a run fills partly are written
 //   corners    at once: 1 flag + 1 message per distinct neighbour; by dimension: one flag per dimension
@@ -11,6 +12,7 @@
 
 #include <halocline/comm/costs.hpp>
 #include <halocline/comm/detail/claim_lines.hpp>
+#include <halocline/comm/detail/joint_channel.hpp>
 #include <halocline/halo/detail/path_watch.hpp>
 #include <halocline/halo/path.hpp>
 #include <halocline/halo/shell_plan.hpp>
@@ -87,7 +89,8 @@ struct writing {
 inline writing choose_writing(path wish, const comm::costs& c, const comm::written_lines& lines) {
     const bool empty = lines.whole + lines.part == 0;
     if (wish == path::streamed) return {.watch = path_watch::always_streamed()};
-    if (wish == path::direct) return {.watch = empty ? path_watch() : path_watch::claims_only(c)};
+    if (wish == path::direct || wish == path::joint)
+        return {.watch = empty ? path_watch() : path_watch::claims_only(c)};
     writing w;
     if (!empty) w.watch = path_watch(c, lines, comm::streaming_pays(wish, c, lines));
     const double cached = c.cached_seconds(lines), streamed = c.streamed_seconds(lines);
@@ -95,6 +98,17 @@ inline writing choose_writing(path wish, const comm::costs& c, const comm::writt
                         : microseconds(cached) + " through the cache, " + microseconds(streamed) + " past it";
     if (const std::string when = w.watch.describe(); !when.empty()) w.why += "; " + when;
     return w;
+}
+
+/// What to add to the reason for a message's path: why both ends copy it, or can't although that was asked for.
+inline std::string why_joint(path wish, const comm::costs& c, int fields, bool joint) {
+    if (joint && wish != path::joint)
+        return "; with both ends copying, 256 KiB take " + microseconds(c.joint_seconds) + " instead of " +
+               microseconds(c.alone_seconds);
+    constexpr auto most = comm::joint_source::most_fields;
+    if (wish == path::joint && fields > static_cast<int>(most))
+        return "; both ends copy messages of at most " + std::to_string(most) + " fields";
+    return {};
 }
 
 /// Disables claiming if it could affect more lines than pays (claim_lines.hpp). watch(m), bytes(m): a message's.

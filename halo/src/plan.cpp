@@ -24,15 +24,33 @@ void plan::start_bytes(const std::byte* values, team t) noexcept {
         return;
     }
     const source_field source{values, nullptr, {.components = 1, .component_bytes = options_.bytes_per_site}};
+    std::optional<comm::joint_source> offered;
+    if (joint_.any() && t.size == 1 && !joint_.add(offered.emplace(), source, true)) offered.reset();
     start_by(
         [&](auto& channel, std::uint64_t epoch, std::int64_t first, std::int64_t last) noexcept {
             writers_[channel.index()].write(source, first, last, channel.target(epoch));
         },
-        t);
+        t, packers::by_share, offered ? &*offered : nullptr);
 }
 
 void plan::start_filled(team t) noexcept {
     start_by([](auto&, std::uint64_t, std::int64_t, std::int64_t) noexcept {}, t, packers::unknown);
+}
+
+void plan::offer(const comm::joint_source& source, std::uint64_t epoch) noexcept {
+    channels_.for_each([&]<class Channel>(Channel& channel) {
+        if constexpr (comm::joint_channel<Channel>) {
+            // A receiver would pull in the lines of a streamed message, which are far away.
+            const std::size_t message = channel.index();
+            if (joint_.is_offered(message) && !writers_[message].watch().streamed()) channel.offer(epoch, source);
+        }
+    });
+}
+
+void plan::help(std::uint64_t epoch) noexcept {
+    channels_.for_each([&]<class Channel>(Channel& channel) {
+        if constexpr (comm::joint_channel<Channel>) joint_.help(channel, epoch);
+    });
 }
 
 void plan::refuse(std::size_t fields, const source_field* unfit) noexcept {
@@ -48,6 +66,7 @@ comm::status plan::end(comm::status bad) noexcept {
 bool plan::test() noexcept {
     if (state() != comm::status::ok || !team_->in_flight(epoch_)) return true;
     const std::uint64_t before = comm::ticks();
+    if (joint_.any()) help(epoch_ + 1);
     const bool arrived = channels_.test(epoch_ + 1);
     times_.note_wait(comm::ticks() - before);
     return arrived;
@@ -73,8 +92,13 @@ comm::status plan::wait() noexcept {
     if (state() == comm::status::ok && !team_->in_flight(epoch_)) refuse("finish() without start()");
     if (const comm::status before = state(); before != comm::status::ok) return before;
     const std::uint64_t epoch = epoch_ + 1;
-    const comm::status arrived = times_.wait(
-        channels_, epoch, [&] { return channels_.arrives_soon(epoch); }, [&] { return channels_.wait(epoch); });
+    const bool helps = joint_.any();
+    const auto poll = [&] {
+        if (helps) help(epoch);
+        return channels_.arrives_soon(epoch);
+    };
+    const auto await = [&] { return helps ? channels_.wait(epoch, [&] { help(epoch); }) : channels_.wait(epoch); };
+    const comm::status arrived = times_.wait(channels_, epoch, poll, await);
     if (arrived != comm::status::ok) return end(arrived);
     channels_.for_each([&](const auto& channel) {
         ghosts_[messages_[channel.index()].where.index()] = channel.received(epoch);

@@ -12,10 +12,32 @@
 
 namespace halocline::halo {
 
-void plan::choose_paths() {
-    const path wish = options_.path == path::automatic ? job_.options().path : options_.path;
-    const bool matter = wish != path::streamed && job_.ranks() > 1;
-    const comm::costs costs = matter ? comm::measured_costs(job_) : comm::costs{}; // collective the first time
+path plan::wished_path() const { return options_.path == path::automatic ? job_.options().path : options_.path; }
+
+comm::costs plan::path_costs() const {
+    if (wished_path() == path::streamed || job_.ranks() == 1) return {};
+    return comm::measured_costs(job_);
+}
+
+/// By what both ends know, so that they decide alike: a channel is joint if either of its messages is worth it.
+void plan::choose_joint(std::size_t message, const comm::costs& costs, comm::channel_request& request) {
+    plan_message& m = messages_[message];
+    if (job_.members()[m.peer].transport != comm::shm_channel::transport || seal_.bytes() > 0) return;
+    if (options_.fields > static_cast<int>(comm::joint_source::most_fields)) return;
+    const path wish = wished_path();
+    if (!comm::joint_pays(wish, costs, std::max(request.send_bytes, request.receive_bytes))) return;
+    request.joint = true;
+    request.note =
+        joint_.join(message, comm::joint_pays(wish, costs, request.send_bytes), m.send_sites, options_.order.get());
+}
+
+path plan::path_now(std::size_t message) noexcept {
+    const path alone = writers_[message].watch().path();
+    return alone == path::direct && joint_.is_offered(message) ? path::joint : alone;
+}
+
+void plan::choose_paths(const comm::costs& costs) {
+    const path wish = wished_path();
     channels_.for_each([&]<class Channel>(const Channel& channel) {
         if constexpr (!Channel::in_peer_memory) return;
         message_writer& writer = writers_[channel.index()];
@@ -24,8 +46,9 @@ void plan::choose_paths() {
         if (options_.bytes_per_site > message_writer::largest_streamed_site)
             w = {path_watch::always_claimed(), "sites of more than 8 KiB"};
         writer.follow(w.watch);
-        messages_[channel.index()].path = w.watch.path();
-        messages_[channel.index()].why = std::move(w.why);
+        plan_message& m = messages_[channel.index()];
+        m.path = path_now(channel.index());
+        m.why = std::move(w.why) + why_joint(wish, costs, options_.fields, joint_.is_offered(channel.index()));
     });
     limit_claims(
         writers_, [](message_writer& w) -> path_watch& { return w.watch(); },
@@ -42,7 +65,7 @@ void plan::review_paths() noexcept {
     if (!looks_.looked(times_.last_stamp())) return;
     for (std::size_t m = 0; m < messages_.size(); ++m) {
         if (!writers_[m].watch().decide()) continue;
-        messages_[m].path = writers_[m].watch().path();
+        messages_[m].path = path_now(m);
         times_.note_path_change();
     }
 }

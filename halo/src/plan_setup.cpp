@@ -36,6 +36,7 @@ plan::plan(const comm::job& j, const lattice::decomposition& cut, plan_options o
     seal_ = message_seal(options_.checksums);
     job_.agree("the shape of halo '" + options_.name + "'", shape_of(cut, options_));
 
+    const comm::costs costs = path_costs();
     std::vector<comm::channel_request> requests;
     job_.collectively([&] {
         const std::string who = "halo '" + options_.name + "': ";
@@ -47,7 +48,8 @@ plan::plan(const comm::job& j, const lattice::decomposition& cut, plan_options o
         require_enumerator(who + "path", options_.path);
         require_enumerator(who + "checks", options_.checks);
         if (options_.path == path::packed)
-            throw input_error(who + "path packed: appended ghosts are written in place; direct, streamed or automatic");
+            throw input_error(
+                who + "path packed: appended ghosts are written in place; direct, streamed, joint or automatic");
         if (options_.bytes_per_site == 0)
             throw input_error(who + "0 bytes per site; say in plan_options::bytes_per_site what a site sends");
         if (options_.fields < 1)
@@ -58,20 +60,26 @@ plan::plan(const comm::job& j, const lattice::decomposition& cut, plan_options o
         refuse_wrapping_sizes();
         const std::size_t bytes = options_.bytes_per_site * static_cast<std::size_t>(options_.fields);
         prepare_writers(cut.local_box(job_.rank()).extents);
-        for (const plan_message& m : messages_)
+        joint_ = joint_faces(job_, messages_.size(), options_.order.get(), cut.local_box(job_.rank()).volume(),
+                             options_.bytes_per_site);
+        for (const plan_message& m : messages_) {
             requests.push_back({.peer = m.peer,
                                 .key = static_cast<std::uint32_t>(m.where.index()),
                                 .peer_key = static_cast<std::uint32_t>(m.where.opposite().index()),
                                 .send_bytes = m.send_sites.size() * bytes + seal_.bytes(),
                                 .receive_bytes = static_cast<std::size_t>(m.ghost_sites) * bytes + seal_.bytes(),
                                 .label = lattice::to_string(m.where)});
+            choose_joint(requests.size() - 1, costs, requests.back());
+        }
     });
     sent_.resize(static_cast<std::size_t>(options_.fields));
     channels_ = comm::channel_set(job_, requests, {.name = options_.name, .shape = {}});
     const senders who = channels_.over_network() ? senders::member_0 : senders::any_member;
     team_.pointer() = std::make_unique<packing_team>(messages_.size(), team_patience(job_.options().deadline), who);
+    for (std::size_t m = 0; m < messages_.size(); ++m)
+        if (joint_.is_joint(m)) joint_.read(m, channels_.take_note(m));
     times_ = exchange_times(job_, channels_);
-    choose_paths();
+    choose_paths(costs);
 }
 
 void plan::prepare_messages(const lattice::decomposition& cut) {

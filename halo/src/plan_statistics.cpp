@@ -12,6 +12,7 @@ plan_statistics& plan_statistics::operator+=(const plan_statistics& other) {
     unpack_seconds += other.unpack_seconds;
     imbalance_seconds += other.imbalance_seconds;
     path_changes += other.path_changes;
+    pieces_helped += other.pieces_helped;
     waits_yielded += other.waits_yielded;
     for (const comm::transport_counts& traffic : other.by_transport) {
         const auto same = std::ranges::find(by_transport, traffic.transport, &comm::transport_counts::transport);

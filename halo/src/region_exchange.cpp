@@ -53,6 +53,8 @@ region_plan::state::state(const comm::job& j, const std::vector<transfer>& sends
         [&](const region_message& m) { return static_cast<std::size_t>(m.send_sites) * site_bytes; });
     piece_bytes = least_piece_bytes(comm::measured_costs(job));
     for (const region_message& m : messages) most_sites = std::max({most_sites, m.send_sites, m.receive_sites});
+    joint = std::ranges::any_of(messages, &region_message::joint);
+    slab = job.memory().base();
     make_channels(shape);
     times = exchange_times(job, channels);
     if (std::any_of(messages.begin(), messages.end(), [](const region_message& m) { return m.watch.watches(); }))
@@ -70,6 +72,7 @@ void region_plan::state::make_channels(const std::string& shape) {
                             .receive_bytes = static_cast<std::size_t>(m.receive_sites) * site_bytes,
                             .label = "values",
                             .direct = m.path == path::direct,
+                            .joint = m.joint,
                             .writes = m.writes,
                             .fields = m.known});
     comm::channel_set_options set_options{.name = options.name, .shape = shape, .written_by_peers = {}};
@@ -130,19 +133,60 @@ void region_plan::state::start(int which) noexcept {
     times.note_start(stamp);
 }
 
+void region_plan::state::offer() noexcept {
+    const std::uint64_t k = epoch + 1;
+    if (threads->size() > 1) return; // the members of a team copy together already
+    comm::joint_source source;
+    for (const field_view& f : bindings[bound].source) // Pre: no more than have room, if any message is offered
+        if (source.fields < comm::joint_source::most_fields)
+            source.places[source.fields++] = static_cast<std::uint64_t>(f.data - slab);
+    channels.for_each_direct([&]<class Channel>(Channel& channel) {
+        if constexpr (comm::joint_channel<Channel>) {
+            region_message& m = messages[channel.index()];
+            // A receiver would pull in the lines of a streamed message, which are far away.
+            if (!m.offered || m.watch.streamed() || channel.given(k) || !channel.freed(k)) return;
+            look_at(m, channel.memory() + m.targets[channel.peer_field()][0] + m.middle);
+            channel.offer(k, source);
+        }
+    });
+}
+
+void region_plan::state::help() noexcept {
+    const std::vector<field_view>& destination = bindings[bound].destination;
+    channels.for_each_direct([&]<class Channel>(Channel& channel) {
+        if constexpr (comm::joint_channel<Channel>) {
+            const region_message& m = messages[channel.index()];
+            channel.help(epoch + 1, m.receive_sites,
+                         [&](std::int64_t first, std::int64_t last, const comm::joint_source& source,
+                             const std::byte* memory) noexcept {
+                             for (std::size_t f = 0; f < destination.size(); ++f)
+                                 m.help[f].copy(memory + source.places[f], destination[f].data, destination[f].shape,
+                                                first, last);
+                         });
+        }
+    });
+}
+
 void region_plan::state::send_direct() noexcept {
     const std::uint64_t k = epoch + 1;
     const std::vector<field_view>& source = bindings[bound].source;
-    channels.for_each_direct([&](auto& channel) {
-        if (channel.sent(k) || !channel.freed(k)) return;
+    if (joint) offer();
+    channels.for_each_direct([&]<class Channel>(Channel& channel) {
+        if (channel.given(k) || !channel.freed(k)) return;
         region_message& m = messages[channel.index()];
         const std::vector<std::size_t>& targets = m.targets[channel.peer_field()];
-        look_at(m, channel.memory() + targets[0] + m.middle);
-        by_team(m.send_sites, [&](std::int64_t first, std::int64_t last) noexcept {
+        const auto copy = [&](std::int64_t first, std::int64_t last) noexcept {
             for (std::size_t f = 0; f < source.size(); ++f)
                 put(m, f, source[f], format, channel.memory() + targets[f], first, last);
             if (m.watch.streamed()) comm::finish_streams();
-        });
+        };
+        const auto copy_all = [&] {
+            if constexpr (comm::joint_channel<Channel>)
+                if (channel.offers(k)) return channel.copy_offered(k, m.send_sites, copy);
+            look_at(m, channel.memory() + targets[0] + m.middle);
+            by_team(m.send_sites, copy);
+        };
+        copy_all();
         channel.send(k, stamp, static_cast<std::uint32_t>(bound));
         --unsent;
     });
@@ -187,6 +231,7 @@ void region_plan::state::multiply(const region_message& m) noexcept {
 void region_plan::state::advance() noexcept {
     const std::uint64_t k = epoch + 1;
     if (unsent > 0) send_direct();
+    if (joint) help();
     const auto note_arrived = [&](auto& channel) {
         region_message& m = messages[channel.index()];
         if (m.there || !channel.arrived(k) || channel.check(k) != comm::status::ok) return;
@@ -235,6 +280,7 @@ void region_plan::state::wait() noexcept {
             send_direct();
             return unsent == 0;
         });
+        if (joint) help(); // after what peers wait for
         return sent && channels.arrives_soon(k);
     };
     status = times.wait(channels, k, arrives_soon, [&] {

@@ -40,6 +40,10 @@ struct region_plan::state {
     void wait() noexcept;
     /// Copies to the fields that peers have freed in the meantime.
     void send_direct() noexcept;
+    /// Lets peers copy pieces of what goes to the fields that they have freed, before any of it is copied here.
+    void offer() noexcept;
+    /// Copies pieces of messages that are on their way to this rank.
+    void help() noexcept;
     void unpack(const region_message& m, const std::byte* message) const noexcept;
     /// Multiplies what has arrived in place by its phases.
     void multiply(const region_message& m) noexcept;
@@ -72,6 +76,7 @@ struct region_plan::state {
         // Relaxed: a thread finds its own id here only if it stored that, and nothing since.
         if (driver.load(std::memory_order_relaxed) != this_thread()) return;
         if (unsent > 0) send_direct();
+        if (joint) help();
         if (step != nullptr && !finishing) step(step_object);
     }
     void work_in_every_wait() {
@@ -101,6 +106,8 @@ struct region_plan::state {
     std::uint64_t stamp = 0;                  // start of the running exchange; 0 if it is not timed
     std::atomic<const void*> driver{nullptr}; // the thread whose waits may copy: the one that started the exchange
     std::uint32_t first_source = 0;           // index among the fields that networks know, after the destinations
+    bool joint = false;                       // may any message be copied by both ends?
+    const std::byte* slab = nullptr;          // where this rank's begins
     std::size_t unsent = 0;                   // direct messages whose target is not free yet
     void (*step)(void* object) = nullptr;     // see region_plan::work_in_every_wait()
     void* step_object = nullptr;

@@ -90,6 +90,13 @@ void make_direct(region_message& m, const region_end& end, const binding& fields
     }
 }
 
+void make_joint(region_message& m, const region_end& end, const binding& fields, const region_outline& theirs) {
+    m.joint = true;
+    for (std::size_t f = 0; f < fields.destination.size(); ++f)
+        m.help.emplace_back(theirs.sent[f].positions, theirs.sent[f].lanes, end.in[f],
+                            fields.destination[f].order->lane_width());
+}
+
 void choose_stores(region_message& m, path wish, const comm::costs& costs, const binding& fields,
                    const region_plan_options& options) {
     if (options.format != message_format::as_stored) return; // a few lines at a time, through the cache
@@ -105,7 +112,7 @@ void choose_stores(region_message& m, path wish, const comm::costs& costs, const
         if (!can) m.why += "; sites too scattered to be streamed";
         return;
     }
-    const bool asked = options.path == path::direct;
+    const bool asked = options.path == path::direct || options.path == path::joint;
     const writing w =
         asked || !can ? choose_writing(path::direct, costs, bytes) : choose_writing(wish, costs, lines_of(m, fields));
     m.watch = w.watch;

@@ -30,6 +30,9 @@ struct region_message {
     std::vector<site_copy> in;        ///< by field: message -> destination (packed; direct if some sites have a phase)
     std::vector<phased_sites> phased; ///< those of the sites that arrive that have a phase
     std::vector<site_copy> again;     ///< by field: destination -> message (direct if some sites have a phase)
+    std::vector<site_copy> help;      ///< by field: the peer's source -> destination (joint)
+    bool joint = false;               ///< direct, and both ends may copy
+    bool offered = false;             ///< joint, and the peer may copy pieces of what this rank sends
     /// Direct: where the peer's destinations lie in its slab, [its binding][field].
     std::vector<std::vector<std::size_t>> targets;
     /// Direct over a network: the device's writes, and the fields known to it (all destinations, then all sources).
@@ -45,6 +48,8 @@ struct region_message {
 void make_packed(region_message& m, const region_end& end, const binding& fields, bool converts);
 /// Makes the copies of a message whose path is direct, or the writes of a network's device.
 void make_direct(region_message& m, const region_end& end, const binding& fields, const region_outline& theirs);
+/// Lets both ends copy a message whose path is direct.
+void make_joint(region_message& m, const region_end& end, const binding& fields, const region_outline& theirs);
 /// Decides whether it is streamed, and if not, whether lines are claimed.  Pre: it has its copies; the peer's memory is
 /// shared.
 void choose_stores(region_message& m, path wish, const comm::costs& costs, const binding& fields,

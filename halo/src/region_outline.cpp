@@ -1,98 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "region_outline.hpp"
 
-#include <halocline/base/error.hpp>
-
-#include <cstring>
-#include <string_view>
-#include <type_traits>
-#include <utility>
+#include "set_up_row.hpp"
 
 namespace halocline::halo {
 namespace {
-
-static_assert(std::has_unique_object_representations_v<position_run>); // thousands of them are sent as raw bytes
-
-/// Writes numbers in a row. The reader below has the same members, so that one function defines the contents of the row
-/// and their order for both.
-class row_writer {
-  public:
-    template <class T>
-    void number(const T& n) {
-        const auto wide = static_cast<std::int64_t>(n);
-        bytes_.append(reinterpret_cast<const char*>(&wide), sizeof wide);
-    }
-    template <class T, class Each>
-    void list(const std::vector<T>& all, Each&& each) {
-        number(all.size());
-        for (const T& one : all) each(one);
-    }
-    void map(const sites_by_tag& all) {
-        number(all.size());
-        for (const auto& [tag, sites] : all) {
-            number(tag);
-            number(sites);
-        }
-    }
-    void positions(const position_list& all) {
-        number(all.runs().size());
-        bytes_.append(reinterpret_cast<const char*>(all.runs().data()), all.runs().size_bytes());
-    }
-    [[nodiscard]] std::string take() { return std::move(bytes_); }
-
-  private:
-    std::string bytes_;
-};
-
-class row_reader {
-  public:
-    explicit row_reader(std::string_view bytes) : rest_(bytes) {}
-    template <class T>
-    void number(T& n) {
-        std::int64_t next = 0;
-        copy(&next, sizeof next);
-        n = static_cast<T>(next);
-    }
-    template <class T, class Each>
-    void list(std::vector<T>& all, Each&& each) {
-        all.resize(length(sizeof(std::int64_t)));
-        for (T& one : all) each(one);
-    }
-    void map(sites_by_tag& all) {
-        for (std::size_t n = length(sizeof(std::int64_t)); n > 0; --n) {
-            std::uint32_t tag = 0;
-            number(tag);
-            number(all[tag]);
-        }
-    }
-    void positions(position_list& all) {
-        std::vector<position_run> runs(length(sizeof(position_run)));
-        copy(runs.data(), runs.size() * sizeof(position_run));
-        all = position_list(std::move(runs));
-    }
-    void end() const {
-        if (!rest_.empty()) refuse();
-    }
-
-  private:
-    [[noreturn]] static void refuse() {
-        throw error("what a peer says of its regions has another length: the ranks run different programs");
-    }
-    void copy(void* to, std::size_t bytes) {
-        if (rest_.size() < bytes) refuse();
-        if (bytes > 0) std::memcpy(to, rest_.data(), bytes);
-        rest_.remove_prefix(bytes);
-    }
-    /// The length of a list whose entries take `bytes` or more.
-    std::size_t length(std::size_t bytes) {
-        std::size_t n = 0;
-        number(n);
-        if (n > rest_.size() / bytes) refuse();
-        return n;
-    }
-
-    std::string_view rest_;
-};
 
 /// Passes the outline through a row.  Outline: const for the writer.
 template <class Row, class Outline>
@@ -108,10 +20,12 @@ void pass(Row& row, Outline& o) {
     row.number(o.offers_direct);
     row.number(o.in_the_way);
     row.list(o.targets, [&](auto& fields) { row.list(fields, [&](auto& offset) { row.number(offset); }); });
-    row.list(o.filled, [&](auto& field) {
+    const auto pass_sites = [&](auto& field) {
         row.number(field.lanes);
         row.positions(field.positions);
-    });
+    };
+    row.list(o.filled, pass_sites);
+    row.list(o.sent, pass_sites);
 }
 
 } // namespace

@@ -18,8 +18,8 @@ namespace halocline::halo {
 /// What prevents a direct message at one end.
 enum class obstacle : std::uint8_t { none, changed, transport, streaming, outside_slab, scattered, not_registered };
 
-/// The sites of one field that a direct message fills, in message order.
-struct filled_sites {
+/// The sites of one field that a direct message fills or carries, in message order.
+struct placed_sites {
     int lanes = 1; ///< of the field's storage
     position_list positions;
 };
@@ -36,7 +36,8 @@ struct region_outline {
 
     // If it does: where the other end may write.
     std::vector<std::vector<std::size_t>> targets{}; ///< [binding][field]: offset in this rank's slab
-    std::vector<filled_sites> filled{};              ///< by field
+    std::vector<placed_sites> filled{};              ///< by field
+    std::vector<placed_sites> sent{};                ///< by field, if both ends may copy (path joint); else empty
 };
 
 /// The outline as bytes, for a rank of the same program on a similar machine.

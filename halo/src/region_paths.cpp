@@ -79,6 +79,23 @@ path_choice region_paths::choose(const region_end& end) {
     return {obstacle::not_registered, verdict_on(end, obstacle::not_registered)};
 }
 
+std::size_t region_paths::bytes_of(const std::vector<position_list>& sites) const {
+    std::size_t bytes = 0;
+    for (std::size_t f = 0; f < sites.size(); ++f)
+        bytes += static_cast<std::size_t>(sites[f].size()) * fields().source[f].shape.bytes();
+    return bytes;
+}
+
+bool region_paths::may_be_joint(const region_end& end) const {
+    return end.transport == "shm" && !options_.add && fields().source.size() <= comm::joint_source::most_fields &&
+           comm::joint_pays(wished(), costs_, std::max(bytes_of(end.out), bytes_of(end.in)));
+}
+
+bool region_paths::is_offered(const region_end& end) const {
+    return may_be_joint(end) && comm::joint_pays(wished(), costs_, bytes_of(end.out)) &&
+           all_in_slab(j_, bindings_, true);
+}
+
 obstacle region_paths::obstacle_of(const region_end& end) const {
     if (options_.add || options_.format != message_format::as_stored) return obstacle::changed;
     if (!comm::direct_obstacle(j_, end.peer).empty()) return obstacle::transport;
@@ -109,14 +126,13 @@ std::string region_paths::reason(obstacle o, const region_end& end, int rank) co
 
 verdict<path> region_paths::verdict_on(const region_end& end, obstacle in_the_way) const {
     if (in_the_way != obstacle::none) return {path::packed, reason(in_the_way, end, j_.rank())};
-    if (options_.path == path::streamed) return {path::direct, "asked for"};
+    if (options_.path == path::streamed || options_.path == path::joint) return {path::direct, "asked for"};
     if (options_.path != path::automatic) return {options_.path, "asked for"};
     if (j_.options().path == path::packed) return {path::packed, "the job asks for it"};
-    std::size_t bytes = 0;
+    const std::size_t bytes = bytes_of(end.out);
     std::int64_t runs = 0;
     for (std::size_t f = 0; f < end.out.size(); ++f) {
         const field_view& source = fields().source[f];
-        bytes += static_cast<std::size_t>(end.out[f].size()) * source.shape.bytes();
         runs += source.order->lane_width() == 1 ? end.out[f].count_runs() : end.out[f].size();
     }
     return end.far ? choose_far_path(costs_, bytes, runs) : choose_path(costs_, bytes, runs, lines_shared_by(end));

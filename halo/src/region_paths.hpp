@@ -21,6 +21,7 @@ struct region_end {
     int peer = 0;
     std::string transport;              ///< the one that serves the peer
     bool far = false;                   ///< is it a network?
+    bool joint = false;                 ///< may both ends copy, if the message goes directly? The same at both
     sites_by_tag sends, receives;       ///< in this order
     std::vector<int> received;          ///< the receives, as indices in the plan's list
     std::vector<position_list> out, in; ///< by field: storage positions of the sites
@@ -41,12 +42,20 @@ class region_paths {
 
     /// If direct pays over a network, this also registers the fields with it.
     path_choice choose(const region_end& end);
+    /// Would it pay for this message, either way, that both ends copy? The same at both ends.
+    [[nodiscard]] bool may_be_joint(const region_end& end) const;
+    /// Does this rank offer what it sends, and can the peer read it?
+    [[nodiscard]] bool is_offered(const region_end& end) const;
+    /// What is asked of the plan, or else of the job.
+    [[nodiscard]] path wished() const { return options_.path == path::automatic ? j_.options().path : options_.path; }
     /// The obstacle at that rank's end, which is this end or its peer's, in words.
     [[nodiscard]] std::string reason(obstacle o, const region_end& end, int rank) const;
     /// The fields as registered with the network of a direct end.
     [[nodiscard]] std::shared_ptr<const comm::direct_memory> registered(const region_end& end) const;
 
   private:
+    /// Bytes of sites.
+    [[nodiscard]] std::size_t bytes_of(const std::vector<position_list>& sites) const;
     [[nodiscard]] obstacle obstacle_of(const region_end& end) const;
     [[nodiscard]] verdict<path> verdict_on(const region_end& end, obstacle in_the_way) const;
     /// Registers the fields with the network of that end's peer, once.  False: registration failed.

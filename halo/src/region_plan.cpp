@@ -74,6 +74,16 @@ void region_plan::reset_statistics() { s_->times.reset(s_->channels); }
 
 std::size_t region_plan::slab_bytes() const { return s_->channels.memory_bytes(); }
 
+namespace {
+
+/// How a message travels now.
+path path_now(const region_message& m) {
+    if (m.path != path::direct) return m.path;
+    return m.watch.streamed() ? path::streamed : m.offered ? path::joint : path::direct;
+}
+
+} // namespace
+
 std::string region_plan::describe() const {
     std::string table = "regions '" + s_->options.name + "'";
     if (s_->format.converts()) table.append(", reals as ").append(to_string(s_->options.format));
@@ -86,8 +96,8 @@ std::string region_plan::describe() const {
         const region_message& m = s_->messages[channel.index()];
         const std::string_view transport = std::remove_cvref_t<decltype(channel)>::transport;
         std::snprintf(line, sizeof line, "  %5d  %-9s %-8s %12lld %12lld  ", m.peer, transport.data(),
-                      to_string(m.path == path::direct && m.watch.streamed() ? path::streamed : m.path).data(),
-                      static_cast<long long>(m.send_sites), static_cast<long long>(m.receive_sites));
+                      to_string(path_now(m)).data(), static_cast<long long>(m.send_sites),
+                      static_cast<long long>(m.receive_sites));
         table += line + why_column(m.why, s_->job.members()[m.peer]) + "\n";
     };
     s_->channels.for_each(row);

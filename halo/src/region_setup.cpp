@@ -66,6 +66,8 @@ region_outline outline_of(const comm::job& j, const region_end& end, const path_
     }
     for (std::size_t f = 0; f < end.in.size(); ++f)
         o.filled.push_back({fields.destination[f].order->lane_width(), end.in[f]});
+    for (std::size_t f = 0; end.joint && f < end.out.size(); ++f)
+        o.sent.push_back({fields.source[f].order->lane_width(), end.out[f]});
     return o;
 }
 
@@ -118,7 +120,7 @@ region_message message_of(const region_end& end, const std::vector<transfer>& re
 std::vector<region_message> make_messages(const comm::job& j, const std::vector<transfer>& sends,
                                           const std::vector<transfer>& receives, const std::vector<binding>& bindings,
                                           const region_plan_options& options) {
-    const std::vector<region_end> ends = find_ends(j, sends, receives, bindings, options);
+    std::vector<region_end> ends = find_ends(j, sends, receives, bindings, options);
     const comm::costs& costs = comm::measured_costs(j); // collective, so called whatever the options say here
     region_paths paths(j, bindings, options, costs, ends);
 
@@ -126,7 +128,8 @@ std::vector<region_message> make_messages(const comm::job& j, const std::vector<
     std::vector<region_outline> outlines;
     std::vector<int> peers;
     std::vector<std::string> told;
-    for (const region_end& end : ends) {
+    for (region_end& end : ends) {
+        end.joint = paths.may_be_joint(end);
         choices.push_back(paths.choose(end));
         outlines.push_back(outline_of(j, end, choices.back(), bindings, options));
         peers.push_back(end.peer);
@@ -145,13 +148,16 @@ std::vector<region_message> make_messages(const comm::job& j, const std::vector<
             if (m.path == path::direct) {
                 make_direct(m, end, fields, theirs);
                 if (end.far) m.known = paths.registered(end);
-            } else if (options.path == path::direct || options.path == path::streamed) {
+                if (end.joint) make_joint(m, end, fields, theirs);
+                m.offered = paths.is_offered(end);
+            } else if (options.path != path::automatic && options.path != path::packed) {
                 throw input_error("'" + options.name + "': " + rank_text(j.rank()) + " can't have path " +
                                   std::string(to_string(options.path)) + " with " + rank_text(end.peer) + ": " + m.why);
             } else {
                 make_packed(m, end, fields, options.format != message_format::as_stored);
             }
             if (end.transport == "shm") choose_stores(m, j.options().path, costs, fields, options);
+            m.why += why_joint(paths.wished(), costs, static_cast<int>(fields.source.size()), m.offered);
             messages.push_back(std::move(m));
         }
     });

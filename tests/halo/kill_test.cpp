@@ -11,9 +11,12 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <random>
 #include <string>
+#include <sys/mman.h>
 #include <thread>
 #include <vector>
 
@@ -25,8 +28,18 @@ using clock_type = std::chrono::steady_clock;
 /// The longest time from the end of a rank's exchange to the start of its next.
 constexpr std::chrono::milliseconds later(200);
 
+/// Whole pages in [start, start + bytes): who writes there dies.
+void forbid_writing(void* start, std::size_t bytes) {
+    constexpr std::uintptr_t page = 4096;
+    const auto first = (reinterpret_cast<std::uintptr_t>(start) + page - 1) / page * page;
+    const auto last = (reinterpret_cast<std::uintptr_t>(start) + bytes) / page * page;
+    if (mprotect(reinterpret_cast<void*>(first), last - first, PROT_READ) != 0) std::abort();
+}
+
 /// "TRANSPORT-WAIT": a ring, exchanged forever; or rank 1 stops after three exchanges, before it has said that its
-/// field may be written ("free"), or before it has written into the others' ("writes").
+/// field may be written ("free"), or before it has written into the others' ("writes"). "joint": as "any", but pieces of
+/// faces are copied by ranks that wait. "piece": the same, and rank 1 dies while it copies one, because it may not write
+/// its ghosts.
 int be_rank(std::string mode) {
     const auto dash = mode.find('-');
     const std::string transport = mode.substr(0, dash), wait = mode.substr(dash + 1);
@@ -36,12 +49,14 @@ int be_rank(std::string mode) {
         options.transports = {transport};
         if (transport == "ofi") options.ofi_provider = "tcp;ofi_rxm";
         const comm::job j = comm::job::from_environment(options);
-        // A row of 4 sites of 256 KiB: 1 and 2 are owned, 0 is a copy of the lower neighbour's 2, 3 of the upper one's
+        // A row of 4 sites of 256 KiB, or of 4 MiB, so that a rank takes a piece sooner or later: 1 and 2 are owned, 0 is a copy of the lower neighbour's 2, 3 of the upper one's
         // 1.
         const int up = (j.rank() + 1) % j.ranks(), down = (j.rank() + j.ranks() - 1) % j.ranks();
-        lattice::field<double> x(lattice::site_order::lexicographic({4, 1, 1, 1}), 1 << 15, &j.memory());
-        halo::region_plan plan(j, {{up, 0, {2}}, {down, 1, {1}}}, {{down, 0, {0}}, {up, 1, {3}}}, {halo::bind(x)},
-                               {.name = "faces", .path = halo::path::direct});
+        lattice::field<double> x(lattice::site_order::lexicographic({4, 1, 1, 1}), wait == "piece" ? 1 << 19 : 1 << 15,
+                                 &j.memory());
+        halo::region_plan plan(
+            j, {{up, 0, {2}}, {down, 1, {1}}}, {{down, 0, {0}}, {up, 1, {3}}}, {halo::bind(x)},
+            {.name = "faces", .path = wait == "joint" || wait == "piece" ? halo::path::joint : halo::path::direct});
         for (int k = 0; k < before; ++k) {
             plan.start();
             plan.finish_or_throw();
@@ -49,8 +64,11 @@ int be_rank(std::string mode) {
         if (wait == "writes" && j.rank() == 1) plan.start();
         if (wait == "writes" && j.rank() != 1) std::this_thread::sleep_for(later); // rank 1 can't have written yet
         announce(j.rank());
-        if (wait != "any" && j.rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(20)); // until it is killed
+        if ((wait == "free" || wait == "writes") && j.rank() == 1)
+            std::this_thread::sleep_for(std::chrono::seconds(20)); // until it is killed
+        if (wait == "piece" && j.rank() == 1) forbid_writing(x.data(), sizeof(double) << 19);
         for (;;) {
+            if (wait == "piece" && j.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1)); // late
             plan.start();
             plan.finish_or_throw();
         }
@@ -65,7 +83,7 @@ class KilledAmongFaces : public testing::TestWithParam<const char*> {};
 
 TEST_P(KilledAmongFaces, SurvivorsNameTheDeadWithinASecond) {
     const std::string mode = GetParam();
-    const bool over_verbs = mode.starts_with("verbs-"), any = mode.ends_with("-any");
+    const bool over_verbs = mode.starts_with("verbs-"), any = mode.ends_with("-any") || mode.ends_with("-joint");
     if (over_verbs && !std::filesystem::exists("/sys/class/infiniband"))
         GTEST_SKIP() << "no RDMA device; see comm.verbs_vm";
     std::mt19937 random(7);
@@ -98,7 +116,23 @@ TEST_P(KilledAmongFaces, SurvivorsNameTheDeadWithinASecond) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(OverShm, KilledAmongFaces, testing::Values("shm-any", "shm-free", "shm-writes"));
+INSTANTIATE_TEST_SUITE_P(OverShm, KilledAmongFaces, testing::Values("shm-any", "shm-free", "shm-writes", "shm-joint"));
+
+// Rank 0 can't know how much of the piece is there.
+TEST(KilledWithAPiece, ARankThatDiesWhileItCopiesAPieceIsNamed) {
+    for (int round = 0; round < 3; ++round) {
+        running_job job_under_test(2, "shm-piece", 2);
+
+        job_under_test.wait();
+
+        ASSERT_EQ(job_under_test.failures.size(), 1u) << job_under_test.said;
+        const std::string& f = job_under_test.failures.front();
+        EXPECT_NE(f.find(job_under_test.name_of(1)), std::string::npos) << f;
+        EXPECT_NE(f.find("while this rank waited for regions 'faces' epoch "), std::string::npos) << f;
+        EXPECT_NE(f.find("values to rank 1 over shm, of which that rank is copying pieces"), std::string::npos) << f;
+        EXPECT_FALSE(job_under_test.anybody_alive());
+    }
+}
 #ifdef HALOCLINE_WITH_OFI
 INSTANTIATE_TEST_SUITE_P(OverOfi, KilledAmongFaces, testing::Values("ofi-any", "ofi-free", "ofi-writes"));
 #endif

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <halocline/comm/job.hpp>
+#include <halocline/comm/slab.hpp>
 #include <halocline/halo/plan.hpp>
 
 #include <gtest/gtest.h>
@@ -14,6 +15,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <memory_resource>
 #include <random>
 
 namespace halocline_test {
@@ -112,6 +114,7 @@ struct halo_case {
     int lane_width = 1;
     int components = 1;
     int prepared = 0;         ///< the order that the plan is told in advance: 0: none, 1: the fields', 2: another one
+    bool in_slab = false;     ///< the fields, where receivers can read them
     bool by_function = false; ///< a function packs, rather than the plan
     std::string text;
 };
@@ -157,7 +160,7 @@ inline std::vector<std::int64_t> local_volumes(const lattice::decomposition& cut
 
 /// Counts the messages of 64 KiB or more in random plans of this process, by their path.
 struct large_messages {
-    std::array<std::atomic<std::uint64_t>, 4> by_path{};
+    std::array<std::atomic<std::uint64_t>, 5> by_path{};
     std::atomic<std::uint64_t> most_bytes{0};
     void count(halo::path p, std::uint64_t bytes) {
         if (bytes >= 64 * 1024) ++by_path[static_cast<std::size_t>(p)];
@@ -220,16 +223,17 @@ inline halo_case random_case(std::mt19937& g, int ranks, int number = 0) {
     c.options.fields = drawn(g, 0, 2) == 0 ? drawn(g, 2, 3) : 1;
     c.prepared = drawn(g, 0, 2);
     c.by_function = drawn(g, 0, 2) == 0;
-    c.options.path = std::array{halo::path::automatic, halo::path::direct, halo::path::streamed,
-                                halo::path::streamed}[drawn(g, 0, 3)];
+    c.in_slab = drawn(g, 0, 3) > 0;
+    c.options.path =
+        std::array{halo::path::automatic, halo::path::direct, halo::path::streamed, halo::path::joint}[drawn(g, 0, 3)];
     if (large)
-        c.options.path =
-            path_in_turn(number, std::array{halo::path::direct, halo::path::streamed, halo::path::automatic});
+        c.options.path = path_in_turn(
+            number, std::array{halo::path::direct, halo::path::streamed, halo::path::joint, halo::path::automatic});
     c.text = "lattice " + lattice::to_string(global) + " grid " + lattice::to_string(grid) + " low " +
              lattice::to_string(options.widths.low) + " high " + lattice::to_string(options.widths.high) + " order " +
              std::to_string(c.order) + " W " + std::to_string(c.lane_width) + " components " +
-             std::to_string(c.components) + " path " + std::string(to_string(c.options.path)) +
-             (c.by_function ? " by function" : "");
+             std::to_string(c.components) + (c.in_slab ? " in slab" : "") + " path " +
+             std::string(to_string(c.options.path)) + (c.by_function ? " by function" : "");
     for (const int rank : c.cut.rank_order()) c.text += " " + std::to_string(rank);
     return c;
 }
@@ -250,7 +254,8 @@ void exchange_and_check(const comm::job& j, halo_case c, int exchanges = 3) {
         large_messages_seen().count(m.path, m.send_sites.size() * c.options.bytes_per_site *
                                                 static_cast<std::size_t>(c.options.fields));
     std::vector<lattice::field<T>> fields;
-    for (int f = 0; f < c.options.fields; ++f) fields.emplace_back(order, c.components);
+    std::pmr::memory_resource* const memory = c.in_slab ? &j.memory() : std::pmr::get_default_resource();
+    for (int f = 0; f < c.options.fields; ++f) fields.emplace_back(order, c.components, memory);
     std::vector<const lattice::field<T>*> xs;
     for (const auto& x : fields) xs.push_back(&x);
     const auto value = [](std::uint64_t epoch, int f) { return 10 * epoch + static_cast<std::uint64_t>(f); };

@@ -194,14 +194,16 @@ inline padded_case random_padded_case(std::mt19937& g, int ranks, bool may_be_di
     c.bindings = drawn(g, 1, 2);
     c.options.reverse = drawn(g, 0, 3) == 0;
     c.in_slab = drawn(g, 0, 2);
-    const int way = drawn(g, 0, 3); // direct can only be requested where it is possible
+    const int way = drawn(g, 0, 4); // direct can only be requested where it is possible
     c.options.path = way == 1                                      ? halo::path::packed
                      : way == 2 && c.in_slab == 1 && may_be_direct ? halo::path::direct
                      : way == 3 && c.in_slab == 1 && may_be_direct ? halo::path::streamed
+                     : way == 4 && c.in_slab == 1 && may_be_direct ? halo::path::joint
                                                                    : halo::path::automatic;
     if (large && may_be_direct) {
         c.in_slab = 1;
-        c.options.path = path_in_turn(number, std::array{halo::path::packed, halo::path::direct, halo::path::streamed});
+        c.options.path = path_in_turn(
+            number, std::array{halo::path::packed, halo::path::direct, halo::path::streamed, halo::path::joint});
         c.options.reverse = drawn(g, 0, 1) == 0;
     }
     if (number % 3 == 1) { // by a generator of its own, so that the other cases stay what they are

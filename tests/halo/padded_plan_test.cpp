@@ -167,7 +167,8 @@ TEST(PaddedPlan, MakesNoAllocationBetweenStartAndFinish) {
 }
 
 TEST(PaddedPlan, ReverseIsTheAdjointOfEachPath) {
-    constexpr std::array ways{halo::path::packed, halo::path::direct, halo::path::streamed, halo::path::automatic};
+    constexpr std::array ways{halo::path::packed, halo::path::direct, halo::path::streamed, halo::path::joint,
+                              halo::path::automatic};
     for (const int ranks : {1, 2, 3, 4, 6})
         run(ranks, [&](const comm::job& j) {
             std::mt19937 generator(7U + static_cast<unsigned>(ranks));
@@ -382,8 +383,8 @@ TEST_F(RefusedShellPlan, ChoicesThatNoEnumeratorStandsFor) {
     EXPECT_EQ(said({.shape = static_cast<halo::shell>(2)}, padded), "halo 'halo': shape 2: must be one of faces, box");
     EXPECT_EQ(said({.corners = static_cast<halo::corner_route>(9)}, padded),
               "halo 'halo': corners 9: must be one of automatic, at once, by dimension");
-    EXPECT_EQ(said({.path = static_cast<halo::path>(4)}, padded),
-              "halo 'halo': path 4: must be one of automatic, direct, streamed, packed");
+    EXPECT_EQ(said({.path = static_cast<halo::path>(5)}, padded),
+              "halo 'halo': path 5: must be one of automatic, direct, streamed, joint, packed");
     EXPECT_EQ(said({.checks = static_cast<check_level>(4)}, padded),
               "halo 'halo': checks 4: must be one of off, light, normal, comm");
 }

@@ -199,7 +199,7 @@ TEST(Plan, RefusesChoicesThatNoEnumeratorStandsFor) {
     checks.checks = static_cast<check_level>(-1);
     boundary.boundaries[1] = static_cast<lattice::boundary>(3);
 
-    expect_refusal(path, "path 77: must be one of automatic, direct, streamed, packed");
+    expect_refusal(path, "path 77: must be one of automatic, direct, streamed, joint, packed");
     expect_refusal(checks, "checks -1: must be one of off, light, normal, comm");
     expect_refusal(boundary, "boundary in y 3: must be one of periodic, antiperiodic, open");
 }

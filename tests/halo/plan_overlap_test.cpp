@@ -62,9 +62,10 @@ TEST(Plan, MakesNoAllocationBetweenStartAndFinish) {
 
     run(2, [&](const comm::job& j) {
         const lattice::box local = cut.local_box(j.rank());
-        lattice::field<float> plain(lattice::site_order::lexicographic(local.extents), 24);
-        lattice::field<float> lanes(lattice::site_order::blocked(local, cut.global(), {2, 2, 2, 2}, 8), 24);
-        for (const halo::path way : {halo::path::direct, halo::path::streamed}) {
+        lattice::field<float> plain(lattice::site_order::lexicographic(local.extents), 24, &j.memory());
+        lattice::field<float> lanes(lattice::site_order::blocked(local, cut.global(), {2, 2, 2, 2}, 8), 24,
+                                    &j.memory());
+        for (const halo::path way : {halo::path::direct, halo::path::streamed, halo::path::joint}) {
             plan p(j, cut, {.bytes_per_site = 96, .self_exchange = true, .path = way});
             bool ok = true;
             meet.arrive_and_wait();

@@ -18,9 +18,9 @@ using namespace halocline;
 using halocline::halo::plan_statistics;
 
 TEST(PlanStatistics, AddUpAndLanesByTransport) {
-    plan_statistics sum{1, 0.5, 1.5, 2.5, 3.5, 6, 7, {{"shm", 1, 2, 3, 4, 5}}};
+    plan_statistics sum{1, 0.5, 1.5, 2.5, 3.5, 6, 8, 7, {{"shm", 1, 2, 3, 4, 5}}};
 
-    sum += {10, 1, 2, 3, 4, 60, 70, {{"verbs", 100, 200, 300, 400, 500}, {"shm", 10, 20, 30, 40, 50}}};
+    sum += {10, 1, 2, 3, 4, 60, 80, 70, {{"verbs", 100, 200, 300, 400, 500}, {"shm", 10, 20, 30, 40, 50}}};
 
     EXPECT_EQ(sum.exchanges, 11U);
     EXPECT_EQ(sum.pack_seconds, 1.5);
@@ -28,6 +28,7 @@ TEST(PlanStatistics, AddUpAndLanesByTransport) {
     EXPECT_EQ(sum.unpack_seconds, 5.5);
     EXPECT_EQ(sum.imbalance_seconds, 7.5);
     EXPECT_EQ(sum.path_changes, 66U);
+    EXPECT_EQ(sum.pieces_helped, 88U);
     EXPECT_EQ(sum.waits_yielded, 77U);
     ASSERT_EQ(sum.by_transport.size(), 2U);
     const auto &shm = sum.by_transport[0], &verbs = sum.by_transport[1];

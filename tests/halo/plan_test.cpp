@@ -240,12 +240,13 @@ TEST(Plan, StreamsWhatItIsToldTo) {
 
 TEST(Plan, SendsBytesAsItSendsAField) {
     const auto cut = decomposition::even({4, 6, 4, 8}, {1, 2, 1, 2});
-    const std::array ways{halo::path::direct, halo::path::streamed};
+    const std::array ways{halo::path::direct, halo::path::streamed, halo::path::joint};
 
     run(4, [&](const comm::job& j) {
         for (const halo::path way : ways) {
             plan p(j, cut, {.bytes_per_site = 3 * sizeof(float), .self_exchange = true, .path = way});
-            lattice::field<float> x(lattice::site_order::lexicographic(cut.local_box(j.rank()).extents), 3);
+            lattice::field<float> x(lattice::site_order::lexicographic(cut.local_box(j.rank()).extents), 3,
+                                    &j.memory());
             for (std::uint64_t k = 1; k <= 3; ++k) {
                 fill_with_oracle(x, cut, j.rank(), k);
                 p.start_bytes(reinterpret_cast<const std::byte*>(x.data()));

@@ -42,7 +42,8 @@ TEST_P(RandomPlans, GhostsEqualTheGlobalOracle) {
 
     std::printf("messages of 64 KiB and more:");
     std::uint64_t large = 0;
-    for (const halo::path p : {halo::path::automatic, halo::path::direct, halo::path::streamed, halo::path::packed}) {
+    for (const halo::path p :
+         {halo::path::automatic, halo::path::direct, halo::path::streamed, halo::path::joint, halo::path::packed}) {
         const std::uint64_t count = large_messages_seen().take(p);
         std::printf(" %s %llu", std::string(to_string(p)).c_str(), static_cast<unsigned long long>(count));
         large += count;

@@ -689,7 +689,7 @@ TEST(RegionPlan, RefusesAPathThatThereIsNot) {
         region_plan plan(j, {{1 - j.rank(), 0, {1}}}, {{1 - j.rank(), 0, {4}}}, {halo::bind(x)},
                          {.path = static_cast<halo::path>(5)});
     });
-    EXPECT_EQ(text, "'regions': path 5: must be one of automatic, direct, streamed, packed");
+    EXPECT_EQ(text, "'regions': path 5: must be one of automatic, direct, streamed, joint, packed");
 }
 
 TEST(RegionPlan, TellsOfMembersThatTheirTeamDoesNotHave) {

@@ -38,7 +38,7 @@ constexpr lattice::coordinate global{8, 8, 8, 8};
 constexpr int components = 24; // messages of 96 KiB and more, which a team shares
 
 path path_named(const std::string& name) {
-    for (const path p : {path::packed, path::direct, path::streamed})
+    for (const path p : {path::packed, path::direct, path::streamed, path::joint})
         if (to_string(p) == name) return p;
     std::_Exit(2);
 }
@@ -51,14 +51,14 @@ exchange slots(const comm::job& j, const lattice::decomposition& cut, path way) 
     struct subject {
         std::shared_ptr<const lattice::site_order> order;
         halo::plan plan;
-        field<double> x{order, components};
+        field<double> x;
     };
     const auto order = lattice::site_order::lexicographic(cut.local_box(j.rank()).extents);
     const auto s = std::make_shared<subject>(subject{
         order,
-        halo::plan(
-            j, cut,
-            {.bytes_per_site = components * sizeof(double), .self_exchange = true, .order = order, .path = way})});
+        halo::plan(j, cut,
+                   {.bytes_per_site = components * sizeof(double), .self_exchange = true, .order = order, .path = way}),
+        {order, components, &j.memory()}});
     return [s, way, me_in_job = j.rank()](team me) {
         bool ok = true;
         for (const halo::plan_message& m : s->plan.messages()) ok = ok && (m.peer == me_in_job || m.path == way);
@@ -209,16 +209,17 @@ class BetweenStartAndFinish : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Members, BetweenStartAndFinish, testing::Values(1, 2));
 
 TEST_P(BetweenStartAndFinish, PlansMakeNoSystemCalls) {
-    for (const path way : {path::direct, path::streamed}) EXPECT_EQ(run("plan", way, GetParam()), 10) << to_string(way);
+    for (const path way : {path::direct, path::streamed, path::joint})
+        EXPECT_EQ(run("plan", way, GetParam()), 10) << to_string(way);
 }
 
 TEST_P(BetweenStartAndFinish, ShellPlansMakeNoSystemCalls) {
-    for (const path way : {path::packed, path::direct, path::streamed})
+    for (const path way : {path::packed, path::direct, path::streamed, path::joint})
         EXPECT_EQ(run("shell", way, GetParam()), 10) << to_string(way);
 }
 
 TEST_P(BetweenStartAndFinish, RegionPlansMakeNoSystemCalls) {
-    for (const path way : {path::packed, path::direct, path::streamed})
+    for (const path way : {path::packed, path::direct, path::streamed, path::joint})
         EXPECT_EQ(run("region", way, GetParam()), 10) << to_string(way);
 }
 

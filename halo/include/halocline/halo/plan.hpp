@@ -18,6 +18,7 @@
 #include <halocline/comm/status.hpp>
 #include <halocline/halo/detail/exchange_times.hpp>
 #include <halocline/halo/detail/field_check.hpp>
+#include <halocline/halo/detail/joint_faces.hpp>
 #include <halocline/halo/detail/message_seal.hpp>
 #include <halocline/halo/detail/message_writer.hpp>
 #include <halocline/halo/detail/packing_team.hpp>
@@ -38,6 +39,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -98,7 +100,8 @@ class plan {
     /// Starts an exchange whose messages are already in their targets. In a team each member calls it when it has
     /// filled its share.
     void start_filled(team t = {}) noexcept;
-    /// True if finish() would not wait. In a team member 0 alone calls it.
+    /// True if finish() would not wait. Copies what a waiting receiver can (path joint). In a team member 0 alone calls
+    /// it.
     [[nodiscard]] bool test() noexcept;
     /// Waits until all ghosts are here. In a team it returns when every member has called it, so the interior work of
     /// the whole team is done too.
@@ -187,15 +190,31 @@ class plan {
     /// Err: input_error: the size of a message would overflow.
     void refuse_wrapping_sizes() const;
     void prepare_writers(const lattice::coordinate& extents);
-    void choose_paths();
+    /// The costs by which paths are chosen; all 0 if the choice does not depend on any. Collective the first time.
+    [[nodiscard]] comm::costs path_costs() const;
+    [[nodiscard]] path wished_path() const;
+    /// Decides whether both ends copy this message, and says so in its request.
+    void choose_joint(std::size_t message, const comm::costs& costs, comm::channel_request& request);
+    void choose_paths(const comm::costs& costs);
+    /// How a message travels now.
+    [[nodiscard]] path path_now(std::size_t message) noexcept;
 
     // An exchange (below, and plan.cpp).
     /// All of start() except the packing, which is fill(channel, epoch, first, last) for sites of the channel's
     /// message. False if nothing was started.
     /// `whose`: which members of a team pack a message.
     enum class packers : std::uint8_t { by_share, unknown };
+    /// `source`: where receivers find what fill copies; null: they can't help with it.
     template <class Fill>
-    bool start_by(Fill&& fill, team t, packers whose = packers::by_share) noexcept;
+    bool start_by(Fill&& fill, team t, packers whose = packers::by_share,
+                  const comm::joint_source* source = nullptr) noexcept;
+    /// Fills a message alone, or together with its receiver.
+    template <class Channel, class Fill>
+    void fill_message(Channel& channel, std::uint64_t epoch, Fill& fill) noexcept;
+    /// Offers the messages to their receivers, before any is filled: they may be waiting.
+    void offer(const comm::joint_source& source, std::uint64_t epoch) noexcept;
+    /// Copies pieces of messages that are on their way to this rank.
+    void help(std::uint64_t epoch) noexcept;
     /// start_by() for a member of a team of several.
     template <class Fill>
     bool start_as_member(Fill&& fill, team t, packers whose, std::uint64_t stamp) noexcept;
@@ -216,6 +235,10 @@ class plan {
     void refuse_thread(Call call) noexcept {
         refuse(call);
         team_->disband();
+    }
+    template <class T>
+    [[nodiscard]] bool is_prepared_for(const lattice::field<T>& x) const noexcept {
+        return writers_.empty() || writers_.front().is_prepared_for(&x.order());
     }
     /// The status, which any member of a team may have made bad.
     [[nodiscard]] comm::status state() noexcept { return std::atomic_ref(status_).load(std::memory_order_acquire); }
@@ -243,6 +266,7 @@ class plan {
     std::vector<message_writer> writers_; // by message
     message_seal seal_;
     comm::channel_set channels_;
+    joint_faces joint_;
     checked_pointer<std::unique_ptr<packing_team>> team_; // at a fixed address, so that plans can be moved
 
     // The running exchange, and the last one.
@@ -269,8 +293,19 @@ void plan::start(Pack&& pack, team t) noexcept {
         t);
 }
 
+template <class Channel, class Fill>
+void plan::fill_message(Channel& channel, std::uint64_t epoch, Fill& fill) noexcept {
+    const std::int64_t sites = writers_[channel.index()].sites();
+    const auto fill_sites = [&](std::int64_t first, std::int64_t last) noexcept {
+        if (first < last) fill(channel, epoch, first, last);
+    };
+    if constexpr (comm::joint_channel<Channel>)
+        if (channel.offers(epoch)) return channel.copy_offered(epoch, sites, fill_sites);
+    fill_sites(0, sites);
+}
+
 template <class Fill>
-bool plan::start_by(Fill&& fill, team t, packers whose) noexcept {
+bool plan::start_by(Fill&& fill, team t, packers whose, const comm::joint_source* source) noexcept {
     if (state() != comm::status::ok) return false;
     if (!t.is_member()) {
         refuse_thread(t);
@@ -284,9 +319,9 @@ bool plan::start_by(Fill&& fill, team t, packers whose) noexcept {
     const std::uint64_t epoch = epoch_ + 1, stamp = exchange_times::stamp(epoch);
     if (t.index == 0) channels_.prepare(epoch);
     if (t.size == 1) {
+        if (source != nullptr) offer(*source, epoch);
         channels_.for_each([&](auto& channel) {
-            const std::int64_t sites = writers_[channel.index()].sites();
-            if (sites > 0) fill(channel, epoch, 0, sites);
+            fill_message(channel, epoch, fill);
             seal(channel, epoch);
             channel.send(epoch, stamp); // before the next message is packed, so that the peer can already read this one
         });
@@ -354,6 +389,12 @@ void plan::start(std::span<const lattice::field<T>* const> xs, team t) noexcept 
     for (const lattice::field<T>* x : xs)
         if (const source_field source = source_of(*x); !accepted_.fits(source)) return refuse(xs.size(), &source);
     if (!accepted_.fits(xs.size())) return refuse(xs.size(), nullptr);
+    std::optional<comm::joint_source> offered; // a team's members copy together already
+    if (joint_.any() && t.size == 1) {
+        offered.emplace();
+        for (const lattice::field<T>* x : xs)
+            if (offered && !joint_.add(*offered, source_of(*x), is_prepared_for(*x))) offered.reset();
+    }
     const bool started = start_by(
         [&](auto& channel, std::uint64_t epoch, std::int64_t first, std::int64_t last) noexcept {
             const message_writer& writer = writers_[channel.index()];
@@ -363,12 +404,12 @@ void plan::start(std::span<const lattice::field<T>* const> xs, team t) noexcept 
                 target += writer.field_bytes();
             }
         },
-        t);
+        t, packers::by_share, offered ? &*offered : nullptr);
     if (!started || t.index != 0) return;
     const bool summed = options_.checks >= check_level::normal;
     for (std::size_t i = 0; i < sent_.size(); ++i)
         sent_[i] = {xs[i]->data(), xs[i]->version(), epoch_ + 1, summed ? checksum(source_of(*xs[i])) : 0};
-    order_prepared_ = writers_.empty() || writers_.front().is_prepared_for(&xs.front()->order());
+    order_prepared_ = is_prepared_for(*xs.front());
 }
 
 template <class T>

@@ -42,10 +42,12 @@ struct plan_options {
     /// plan. Fields in any other order work too, but are copied site by site, many times slower; describe() reports
     /// this.
     std::shared_ptr<const lattice::site_order> order{};
-    /// How messages are written into memory that the peer shares: direct, streamed or automatic. Automatic follows the
+    /// How messages are written into memory that the peer shares: direct, streamed, joint or automatic. Automatic follows the
     /// job's options and measured costs, for each message separately, and again when the machine changes
     /// (path_watch.hpp). No effect on other transports. Messages with checksums, and sites of more than 8 KiB, are
-    /// never streamed.  Err: input_error: packed.
+    /// never streamed. Joint messages are copied by their senders alone, as direct ones, unless their fields lie in the
+    /// slab, in the plan's order, and are passed to start() by a single thread; none is with checksums or more than 13
+    /// fields.  Err: input_error: packed.
     halo::path path = path::automatic;
     /// Each message carries a CRC32C, which finish() verifies; wrong_data if it differs, and finish_or_throw() names
     /// the face. Also on if the job asks for it (job_options::checksums) and with checks == comm.
@@ -64,10 +66,10 @@ template <class T>
 
 /// One message of the plan, as seen from this rank.
 struct plan_message {
-    face where;                           ///< sites at this face are sent; the ghosts that arrive lie behind it
-    int peer = 0;                         ///< the rank behind the face
-    halo::path path = path::packed;       ///< how it travels now; direct or streamed if the peer shares its memory
-    std::string why{};                    ///< the reason for that path
+    face where;                     ///< sites at this face are sent; the ghosts that arrive lie behind it
+    int peer = 0;                   ///< the rank behind the face
+    halo::path path = path::packed; ///< how it travels now; direct, streamed or joint if the peer shares its memory
+    std::string why{};              ///< the reason for that path
     std::vector<std::int32_t> send_sites; ///< local lexicographic indices, in message order
     std::int64_t ghost_sites = 0;         ///< number of sites that arrive
 };

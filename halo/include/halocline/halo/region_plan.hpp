@@ -90,10 +90,11 @@ binding bind(lattice::field<T>& x, lattice::field<More>&... more) {
 
 struct region_plan_options {
     std::string name = "regions";
-    /// Equal on every rank. direct and streamed write straight into the peer's destination; the fields must lie in
-    /// slabs. Over verbs and ofi, direct is for sites that lie in at most 64 runs, in fields without lanes, and nothing
+    /// Equal on every rank. direct, streamed and joint write straight into the peer's destination; the fields must lie
+    /// in slabs. joint: pieces may be copied by receivers that wait, if the sources lie in slabs, too, and the sender is
+    /// no team. Over verbs and ofi, direct is for sites that lie in at most 64 runs, in fields without lanes, and nothing
     /// is streamed.
-    /// Err: input_error if direct or streamed is asked for and not possible.
+    /// Err: input_error if direct, streamed or joint is asked for and writing in place is not possible.
     halo::path path = path::automatic;
     /// Adds what arrives to the destinations instead of storing it: once all is here, in the order of peers and tags,
     /// so the bits are the same each time. Always packed.

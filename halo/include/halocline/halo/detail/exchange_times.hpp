@@ -59,6 +59,7 @@ class exchange_times {
     void reset(const comm::channel_set& channels) {
         counts_ = {};
         yielded_before_ = channels.waits_yielded();
+        helped_before_ = channels.pieces_helped();
     }
 
   private:
@@ -85,6 +86,7 @@ class exchange_times {
     counts counts_;
     std::uint64_t last_stamp_ = 0;
     std::uint64_t yielded_before_ = 0; // waits, at the last reset
+    std::uint64_t helped_before_ = 0;  // pieces, at the last reset
     std::vector<bool> same_clock_;     // by channel: can the peer's stamps be compared with ours?
 };
 
