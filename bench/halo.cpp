@@ -19,6 +19,7 @@
 #include "support/statistics.hpp"
 
 #include <halocline/comm/costs.hpp>
+#include <halocline/comm/detail/pause.hpp>
 
 #include <deque>
 #include <memory>
@@ -36,6 +37,7 @@ struct options {
     point_choice points;
     std::vector<int> threads{1};
     std::vector<std::string> peers;
+    double late_us = 0;
     std::string transport = "shm", provider, json, svg, git = "unknown";
     bool table = false;
 };
@@ -62,13 +64,33 @@ struct mpi_peer {
     std::string name, settings = "installed";
 };
 
+/// The exchanges of `e`, each begun so many microseconds late, after the clock was read: a rank that computes longer.
+template <exchanger E>
+class late {
+  public:
+    late(E& e, double us) : e_(e), ticks_(static_cast<std::uint64_t>(1e-6 * us / comm::seconds_per_tick())) {}
+    [[nodiscard]] tracked_field& source() { return e_.source(); }
+    [[nodiscard]] const std::byte* ghosts(std::size_t f) const { return e_.ghosts(f); }
+    void exchange() {
+        if (ticks_ > 0)
+            for (const std::uint64_t begin = comm::ticks(); comm::ticks() - begin < ticks_;) comm::pause();
+        e_.exchange();
+    }
+
+  private:
+    E& e_;
+    std::uint64_t ticks_;
+};
+
 /// A contender of this program: its slices are timed and verified; the slowest rank's time counts.
 template <exchanger E>
-contender own(const comm::job& j, std::string who, std::string mode, std::string transport, std::shared_ptr<E> e) {
+contender own(const comm::job& j, std::string who, std::string mode, std::string transport, std::shared_ptr<E> e,
+              double late_us = 0) {
     const bool moves = transport != "mock";
-    const auto slice = [j, who, e, moves](double seconds) {
+    const auto slice = [j, who, e, moves, late_us](double seconds) {
         const auto greatest = [&](double x) { return slowest(j, {x})[0]; };
-        const std::vector<double> us = slowest(j, timed_slice(*e, seconds, greatest));
+        late<E> exchange(*e, j.rank() % 2 == 1 ? late_us : 0);
+        const std::vector<double> us = slowest(j, timed_slice(exchange, seconds, greatest));
         j.collectively([&] {
             if (moves && !verified(*e)) throw error(who + ": wrong ghosts on rank " + std::to_string(j.rank()));
         });
@@ -102,16 +124,16 @@ contender peer(const comm::job& j, mpi_peer& m, const std::string& mode, const p
 std::vector<entry> contenders_of(const comm::job& j, const options& o, const point& p, std::deque<mpi_peer>& peers) {
     std::vector<entry> all;
     const auto add = [&](const char* who, halo::path mode, const std::string& over, auto e, int threads) {
-        all.push_back({own(j, who, std::string(to_string(mode)), over, std::move(e)), "", threads});
+        all.push_back({own(j, who, std::string(to_string(mode)), over, std::move(e), o.late_us), "", threads});
     };
     const std::string transport = j.transport();
     const bool direct = transport == "shm" || transport == "self";
     if (transport == "shm")
-        all.push_back({own(j, "limit", "one-copy", "shm", std::make_shared<one_copy>(j, p)), "", 1});
+        all.push_back({own(j, "limit", "one-copy", "shm", std::make_shared<one_copy>(j, p), o.late_us), "", 1});
     std::vector<halo::path> ways;
     if (p.padded || !direct) ways.push_back(halo::path::packed);
     if (direct) ways.push_back(halo::path::direct);
-    if (transport == "shm") ways.insert(ways.end(), {halo::path::streamed, halo::path::automatic});
+    if (transport == "shm") ways.insert(ways.end(), {halo::path::streamed, halo::path::joint, halo::path::automatic});
     for (const int threads : o.threads)
         for (const halo::path way : ways) {
             if (p.padded)
@@ -179,6 +201,9 @@ void report_plan(const comm::job& j, const point& p, std::FILE* json, std::FILE*
             "scattered and written by both; a message %.0f and %.0f ns; an exchange of next to nothing %.2f us\n",
             1e9 * costs.cached.line_seconds, 1e9 * costs.streamed.line_seconds, 1e9 * costs.scattered_line_seconds,
             1e9 * costs.cached.message_seconds, 1e9 * costs.streamed.message_seconds, 1e6 * costs.flag_seconds);
+    if (table && costs.joint_seconds > 0)
+        std::fprintf(table, "256 KiB take %.1f us, with both ends copying %.1f us\n", 1e6 * costs.alone_seconds,
+                     1e6 * costs.joint_seconds);
     if (table)
         std::fprintf(table,
                      "plan of %zu faces, %s, %d B/site: made in %.2f ms (first: %.2f), memory %.2f x ghost bytes, "
@@ -195,6 +220,7 @@ void report_plan(const comm::job& j, const point& p, std::FILE* json, std::FILE*
     line.add("streamed_line_ns", 1e9 * costs.streamed.line_seconds);
     line.add("scattered_line_ns", 1e9 * costs.scattered_line_seconds);
     line.add("take_line_ns", 1e9 * costs.take_seconds);
+    line.add("alone_us", 1e6 * costs.alone_seconds).add("joint_us", 1e6 * costs.joint_seconds);
     std::fprintf(json, "%s\n", line.text().c_str());
 }
 
@@ -319,9 +345,15 @@ int measure(app::program& program, int argc, const char* const* argv) {
                    "of their own where all ranks together have as many")
         ->delimiter(',')
         ->check(CLI::Range(1, 256));
+    cli.add_option("--late", o.late_us,
+                   "microseconds by which odd ranks begin each exchange late, as if they computed longer; part of the "
+                   "times; not with --peer")
+        ->check(CLI::Range(0.0, 1e6));
     cli.add_option("--transport", o.transport, "of ours");
     cli.add_option("--provider", o.provider, "of libfabric, for --transport ofi");
-    cli.add_option("--peer", o.peers, "NAME[-tuned][:MODE,MODE]=COMMAND, a program that takes turns")->take_all();
+    cli.add_option("--peer", o.peers, "NAME[-tuned][:MODE,MODE]=COMMAND, a program that takes turns")
+        ->take_all()
+        ->excludes("--late");
     cli.add_option("--json", o.json, "file of JSON lines")->check(not_empty);
     cli.add_option("--svg", o.svg, "file of a chart")->check(not_empty);
     cli.add_option("--git", o.git, "what is measured");

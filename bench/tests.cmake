@@ -59,6 +59,10 @@ endif()
 add_test(NAME bench.halo.team COMMAND bench_halo ${shortest} --cut t --layout appended --threads 3)
 set_tests_properties(bench.halo.team PROPERTIES TIMEOUT 300 PROCESSORS 2 LABELS bench
   PASS_REGULAR_EXPRESSION "\"who\":\"ours\",\"mode\":\"[a-z]+\",\"transport\":\"self\",\"ranks\":1,\"threads\":3,")
+# Odd ranks late: for faces that both ends copy.
+add_test(NAME bench.halo.late COMMAND halocline-run -n 2 -- $<TARGET_FILE:bench_halo> ${shortest} --cut t --late 50)
+set_tests_properties(bench.halo.late PROPERTIES TIMEOUT 300 PROCESSORS 2 LABELS bench
+  PASS_REGULAR_EXPRESSION "\"who\":\"ours\",\"mode\":\"joint\",\"transport\":\"shm\"")
 # No two lines of "halo" have the same keys: each point and contender has one.
 set(quick_peer "=sh '${CMAKE_CURRENT_SOURCE_DIR}/support/quick_peer.sh'")
 add_test(NAME bench.halo.one_line_each COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/support/one_line_each.sh
