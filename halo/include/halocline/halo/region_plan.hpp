@@ -99,8 +99,8 @@ struct region_plan_options {
     /// Adds what arrives to the destinations instead of storing it: once all is here, in the order of peers and tags,
     /// so the bits are the same each time. Always packed.
     bool add = false;
-    /// How reals travel, equal on every rank. half and bfloat16 are made of fields of float, with at most 8 KiB per site, of which each
-    /// message holds scale * value; they are always packed.
+    /// How reals travel, equal on every rank. half and bfloat16 are made of fields of float, with at most 8 KiB per
+    /// site: messages hold scale * value. They are always packed.
     message_format format = message_format::as_stored;
     double scale = 1;
 };

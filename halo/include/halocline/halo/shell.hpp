@@ -51,8 +51,9 @@ struct shell_options {
     std::string name = "halo";                                       ///< in error messages and reports
     ghost_widths widths{};                                           ///< ghost layers per dimension and side
     std::array<lattice::boundary, lattice::dimensions> boundaries{}; ///< antiperiodic counts as periodic: see phases
-    /// Twisted boundaries: ghosts beyond the upper edge of the lattice are phase * the sites that they are copies of
-    /// (-1: antiperiodic), beyond the lower edge conj(phase) *, beyond several edges the product. See transfer::phase.
+    /// Twisted boundaries: ghosts beyond the upper edge of the lattice are the sites that they are copies of times phase
+    /// (-1: antiperiodic), beyond the lower edge times conj(phase), beyond several edges times the product. See
+    /// transfer::phase for the fields that have one.
     boundary_phases phases{1, 1, 1, 1};
     ghost_layout layout = ghost_layout::padded;
     shell shape = shell::faces;

@@ -238,8 +238,9 @@ class stencil {
     std::uint64_t epoch_ = 1;                            // the exchange that brings its ghosts
 };
 
-/// What a stencil of `components` reals per site (0: of another type) does at the ends of the dimensions.
+/// What a stencil does at the ends of the dimensions.
 struct star_edges {
+    /// of_reals: are its fields of float or double?
     /// Err: input_error: a phase that does not fit the components, or a dimension shorter than the radius.
     star_edges(const lattice::decomposition& cut, int rank, const stencil_options& options, star s, bool of_reals);
 
