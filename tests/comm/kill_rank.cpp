@@ -38,14 +38,16 @@ using namespace halocline;
 using namespace halocline::comm;
 
 /// Small messages to any rank and large ones round a ring, from and to slabs and ordinary memory in turn,
-/// forever.
-template <std::size_t n>
+/// forever. `announces`: before the first one. Until then a rank zeroes its memory, which on a loaded machine may take
+/// longer than a watchdog lets a rank compute that does not notice a death.
+template <std::size_t n, bool announces = false>
 [[noreturn]] int exchange_messages(const job& j) {
     messenger m(j);
     const std::span out(static_cast<std::byte*>(j.memory().allocate(n)), n),
         in(static_cast<std::byte*>(j.memory().allocate(n)), n);
     std::vector<std::byte> ordinary_out(n), ordinary_in(n);
     const int next = (j.rank() + 1) % j.ranks();
+    if (announces) announce(j.rank());
     for (bool ordinary = false;; ordinary = !ordinary) {
         message_request small, large;
         m.isend(small, out.first(8), next, 1);
@@ -337,7 +339,7 @@ constexpr mode modes[]{
     {"adding", announce_and_add, true},
     {"messages", exchange_messages<1 << 20>},
     {"any-message", wait_for_any},
-    {"large-messages", exchange_messages<1 << 25>}, // which are always under way
+    {"large-messages", exchange_messages<1 << 25, true>, true}, // which are always under way
     {"puts", put_for_ever},
     {"window", [](const job& j) { return step_windows(j, j.memory(), 5000); }},
     {"large-window", [](const job& j) { return step_windows(j, j.memory(), 20'000); }},
