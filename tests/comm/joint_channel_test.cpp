@@ -160,8 +160,7 @@ TEST(JointChannel, TheReceiverCopiesEverythingIfTheSenderIsBusy) {
                 EXPECT_EQ(own, 0);
                 ASSERT_EQ(e.set->wait(k), status::ok);
             } else {
-                e.help(k); // not offered yet
-                EXPECT_EQ(e.set->pieces_helped(), (k - 1) * pieces_of(bytes));
+                e.help(k); // perhaps it is not offered yet
                 meet.arrive_and_wait();
                 e.help(k);
                 e.help(k); // nothing is left

@@ -54,9 +54,12 @@ int be_rank(std::string mode) {
         const int up = (j.rank() + 1) % j.ranks(), down = (j.rank() + j.ranks() - 1) % j.ranks();
         lattice::field<double> x(lattice::site_order::lexicographic({4, 1, 1, 1}), wait == "piece" ? 1 << 19 : 1 << 15,
                                  &j.memory());
-        halo::region_plan plan(
-            j, {{up, 0, {2}}, {down, 1, {1}}}, {{down, 0, {0}}, {up, 1, {3}}}, {halo::bind(x)},
-            {.name = "faces", .path = wait == "joint" || wait == "piece" ? halo::path::joint : halo::path::direct});
+        std::vector<halo::transfer> sends{{up, 0, {2}}, {down, 1, {1}}}, receives{{down, 0, {0}}, {up, 1, {3}}};
+        const bool piece = wait == "piece"; // from rank 0 only, so that rank 1 has nothing to do but to help
+        if (piece) (j.rank() == 0 ? receives : sends).clear();
+        if (piece) (j.rank() == 0 ? sends : receives).pop_back();
+        const halo::path way = piece || wait == "joint" ? halo::path::joint : halo::path::direct;
+        halo::region_plan plan(j, sends, receives, {halo::bind(x)}, {.name = "faces", .path = way});
         for (int k = 0; k < before; ++k) {
             plan.start();
             plan.finish_or_throw();
@@ -66,9 +69,9 @@ int be_rank(std::string mode) {
         announce(j.rank());
         if ((wait == "free" || wait == "writes") && j.rank() == 1)
             std::this_thread::sleep_for(std::chrono::seconds(20)); // until it is killed
-        if (wait == "piece" && j.rank() == 1) forbid_writing(x.data(), sizeof(double) << 19);
+        if (piece && j.rank() == 1) forbid_writing(x.data(), sizeof(double) << 19);
         for (;;) {
-            if (wait == "piece" && j.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1)); // late
+            if (piece && j.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1)); // late
             plan.start();
             plan.finish_or_throw();
         }
@@ -120,18 +123,16 @@ INSTANTIATE_TEST_SUITE_P(OverShm, KilledAmongFaces, testing::Values("shm-any", "
 
 // Rank 0 can't know how much of the piece is there.
 TEST(KilledWithAPiece, ARankThatDiesWhileItCopiesAPieceIsNamed) {
-    for (int round = 0; round < 3; ++round) {
-        running_job job_under_test(2, "shm-piece", 2);
+    running_job job_under_test(2, "shm-piece", 2, 60); // on a busy machine a piece is seldom taken
 
-        job_under_test.wait();
+    job_under_test.wait();
 
-        ASSERT_EQ(job_under_test.failures.size(), 1u) << job_under_test.said;
-        const std::string& f = job_under_test.failures.front();
-        EXPECT_NE(f.find(job_under_test.name_of(1)), std::string::npos) << f;
-        EXPECT_NE(f.find("while this rank waited for regions 'faces' epoch "), std::string::npos) << f;
-        EXPECT_NE(f.find("values to rank 1 over shm, of which that rank is copying pieces"), std::string::npos) << f;
-        EXPECT_FALSE(job_under_test.anybody_alive());
-    }
+    ASSERT_EQ(job_under_test.failures.size(), 1u) << job_under_test.said;
+    const std::string& f = job_under_test.failures.front();
+    EXPECT_NE(f.find(job_under_test.name_of(1)), std::string::npos) << f;
+    EXPECT_NE(f.find("while this rank waited for regions 'faces' epoch "), std::string::npos) << f;
+    EXPECT_NE(f.find("values to rank 1 over shm, of which that rank is copying pieces"), std::string::npos) << f;
+    EXPECT_FALSE(job_under_test.anybody_alive());
 }
 #ifdef HALOCLINE_WITH_OFI
 INSTANTIATE_TEST_SUITE_P(OverOfi, KilledAmongFaces, testing::Values("ofi-any", "ofi-free", "ofi-writes"));
