@@ -21,8 +21,9 @@
 #   lane_copy     packing of faces with lanes compared with a word-by-word loop and memcpy; --seconds S
 #   checksum      exchanges of 2 ranks with and without a CRC32C after each message; --seconds S
 #   stencil       halo::stencil compared with hand-written loops; --seconds S
-#   verbs         messages of 8 B to 4 KiB compared with ib_write_lat (in an emulated machine if there is no RDMA
-#                 device), and our code before ibv_post_send: five minutes; a number of rounds (default 9)
+#   verbs         messages of 8 B to 4 KiB compared with ib_write_lat, of 8 B to 1 MiB with each MPI over UCX and with
+#                 ib_write_bw (in an emulated machine if there is no RDMA device), and our code before ibv_post_send:
+#                 eight minutes; a number of rounds (default 9); --without-mpi: five minutes
 #   solve         set-up and solve of the multigrid; --np N ranks (default 2); --peer 'COMMAND' takes turns with it
 #   coarse_halo   the demo's solve over shm compared with each MPI as transport: whole, coarse level, its halo;
 #                 --np N, --rounds N
@@ -37,7 +38,7 @@ question=${1:-}
 shift
 targets=("bench_$question")
 [[ $question == coarse_halo ]] && targets=(coarse_solve)
-[[ $question == network_messages ]] && targets+=(bench_p2p) # for its MPI programs
+[[ $question == network_messages || $question == verbs ]] && targets+=(bench_p2p) # also for its MPI programs
 [[ $question == halo ]] && targets+=(bench_targets)
 [[ $question == halo_network ]] && targets=(bench_halo)
 [[ $question == targets ]] && targets=(bench_{targets,halo,p2p,window,plan_setup,verbs} coarse_solve)
@@ -131,7 +132,7 @@ question_targets() {
     "$bin/bench_plan_setup"
     "${two[@]}" "$bin/bench_plan_setup"
     "$bin/bench_verbs" --before-post
-    [[ $verbs == 0 ]] || "$0" verbs || [[ $? -eq 77 ]] # 77: no machine for it here
+    [[ $verbs == 0 ]] || "$0" verbs --without-mpi || [[ $? -eq 77 ]] # 77: no machine for it here
     "$here/scripts/bench-coarse-halo.sh" "$bin" --rounds "$rounds"
   }
   for ((; runs > 0; --runs)); do
@@ -245,9 +246,9 @@ question_dirac() {
 
 question_verbs() {
   "$bin/bench_verbs" --before-post
-  compare="'$here/scripts/verbs-latency.sh' '$bin' ${1:-9}"
+  compare=$(printf '%q ' "$here/scripts/bench-verbs.sh" "$bin" "$@")
   if compgen -G '/sys/class/infiniband/*' >/dev/null; then exec bash -c "$compare"; fi
-  VERBS_VM_SECONDS=600 exec "$here/scripts/verbs-vm.sh" "$compare"
+  VERBS_VM_SECONDS=1500 exec "$here/scripts/verbs-vm.sh" "$compare"
 }
 
 question_window() { # in turns, because the machine's speed changes from one minute to the next
@@ -276,7 +277,7 @@ plan_setup
 lane_copy --seconds 1
 checksum --seconds 1
 stencil --seconds 1
-verbs 1
+verbs 1 --without-mpi
 solve --rounds 1 --vectors 8 --setup 1
 coarse_halo --rounds 1
 END

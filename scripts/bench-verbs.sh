@@ -1,0 +1,148 @@
+#!/usr/bin/env bash
+# Messages over verbs on one machine with an RDMA device, all through its first device. In turns: one way over our
+# channel compared with ib_write_lat (package perftest). Then, in the turns of bench_p2p: our matched messages and windows
+# compared with each MPI over UCX, and before and after it ib_write_bw. Prints lines of JSON, then tables of medians.
+# usage: scripts/bench-verbs.sh FOLDER-OF-BENCHES [ROUNDS] [--without-mpi]      scripts/bench.sh verbs calls it
+set -euo pipefail
+[[ ${1:-} != --help && ${1:-} != -h ]] || { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 0; }
+bin=${1:?usage: scripts/bench-verbs.sh FOLDER [ROUNDS] [--without-mpi]}
+shift
+rounds=9 with_mpi=1
+for argument; do
+  case $argument in
+    --without-mpi) with_mpi=0 ;;
+    *[!0-9]* | '' | 0) echo "bench-verbs: '$argument' is no number of rounds" >&2; exit 2 ;;
+    *) rounds=$argument ;;
+  esac
+done
+for tool in ib_write_lat ib_write_bw; do
+  command -v $tool >/dev/null || { echo "bench-verbs: no $tool (package perftest)" >&2; exit 1; }
+done
+device=$(ls /sys/class/infiniband | head -1)
+machine=real
+grep -q 'QEMU TCG' /proc/cpuinfo && machine=emulated
+# Soft-RoCE works in kernel threads. Ranks that poll on every core of a small machine starve them for milliseconds
+# at a time, in any program, so all are made to yield.
+give_way=()
+[[ $device != rxe* ]] || give_way=(chrt --idle 0)
+# In the emulated machine the environment of scripts/bench.sh is gone.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
+sizes=(8 64 512 4096)    # of the channel
+mpi_sizes=(8 64 512 4096 65536 1048576) long_sizes=(65536 1048576) mpi_seconds=60
+# In an emulated machine a slice of 40 ms takes seconds to begin.
+[[ $machine == real ]] || mpi_sizes=(8 4096 65536) long_sizes=(65536) mpi_seconds=15
+
+# Server and client run on this machine. Prints the line of the results.
+perftest() { # program, bytes, iterations
+  timeout 60 "${give_way[@]}" "$1" -F -s "$2" -n "$3" >/dev/null 2>&1 &
+  for _ in $(seq 50); do ss -Hltn 'sport = :18515' | grep -q . && break; sleep 0.1; done
+  timeout 60 "${give_way[@]}" "$1" -F -s "$2" -n "$3" localhost 2>/dev/null | awk -v bytes="$2" '$1 == bytes' || true
+  wait
+}
+ib_write_lat_of() { # bytes; t_typical is the median
+  perftest ib_write_lat "$1" 500 | # sometimes it prints inf
+    awk '$5 ~ /^[0-9.]+$/ && $5 > 0 {printf "{\"bench\":\"verbs\",\"who\":\"ib_write_lat\",\"bytes\":%d,\"us_median\":%s}\n", $1, $5}'
+}
+ib_write_bw_of() { # bytes; the average in MiB/s
+  perftest ib_write_bw "$1" 300 |
+    awk '$4 > 0 {printf "{\"bench\":\"verbs\",\"who\":\"ib_write_bw\",\"bytes\":%d,\"us_per_message\":%.3f}\n", $1, $1 / $4 / 1.048576}'
+}
+
+# Both MPIs through the same device, without shared memory. UCX connects by UD; in soft-RoCE it takes the datagrams that
+# arrive for an IPv4 address for another's, so it gets the device's IPv6 one (GID 0).
+ucx=(UCX_TLS=rc,ud,self "UCX_NET_DEVICES=$device:1")
+[[ $device != rxe* ]] || ucx+=(UCX_IB_GID_INDEX=0)
+mpi_peers() { # sets `peers`
+  local -A more=([openmpi]='OMPI_MCA_pml=ucx OMPI_MCA_osc=ucx OMPI_MCA_btl=^openib,ofi,vader OMPI_MCA_opal_common_ucx_devices=any OMPI_MCA_opal_common_ucx_tls=any'
+                 [mpich]='')
+  local mpi
+  peers=()
+  for mpi in openmpi mpich; do
+    if [[ -x $bin/bench_p2p_$mpi ]] && command -v "mpirun.$mpi" >/dev/null; then
+      peers+=(--peer "$mpi=env ${ucx[*]} ${more[$mpi]} mpirun.$mpi -n 2 '$bin/bench_p2p_$mpi'")
+    else
+      echo "bench-verbs: no $mpi here: it is left out" >&2
+    fi
+  done
+}
+
+all_of_it() {
+  local _ bytes list
+  for _ in $(seq "$rounds"); do
+    for bytes in "${sizes[@]}"; do
+      "${give_way[@]}" "$bin/halocline-run" -n 2 -- "$bin/bench_verbs" "$bytes"
+      ib_write_lat_of "$bytes"
+    done
+  done
+  [[ $with_mpi == 1 ]] || return 0
+  mpi_peers
+  list=$(IFS=,; echo "${mpi_sizes[*]}")
+  for bytes in "${long_sizes[@]}"; do ib_write_bw_of "$bytes"; done
+  # Rank 0 may wait long for a peer's answer.
+  HALOCLINE_STALL_MS=0 "${give_way[@]}" "$bin/halocline-run" -n 2 -- "$bin/bench_p2p" --transport verbs \
+    --patterns latency,one-way --sizes "$list" --seconds "$mpi_seconds" "${peers[@]}" \
+    2> >(grep -Ev '^(latency|one-way) ' >&2) # its rows, which the tables below hold
+  for bytes in "${long_sizes[@]}"; do ib_write_bw_of "$bytes"; done
+}
+
+# Prints each line at once: awk may read them by the block, and tee would begin a file again that is stderr.
+exec 3>&1
+all_of_it | while IFS= read -r line; do printf '%s\n' "$line" >&3; printf '%s\n' "$line"; done | awk -v machine="$machine" '
+  function value(key,    text) { # of the JSON line
+    if (!match($0, "\"" key "\":\"?[^,}\"]*")) return ""
+    text = substr($0, RSTART, RLENGTH)
+    sub(/^"[^"]*":"?/, "", text)
+    return text
+  }
+  function middle(list,    i, k, n, v, t) {
+    n = split(list, v, " ")
+    for (i = 2; i <= n; ++i) for (k = i; k > 1 && v[k] + 0 < v[k - 1] + 0; --k) { t = v[k]; v[k] = v[k - 1]; v[k - 1] = t }
+    return v[int((n + 1) / 2)]
+  }
+  function cell(width, number) {
+    if (number == "") printf " %*s", width, "-"
+    else printf " %*.*f", width, 2, number
+  }
+  function ratio(width, above, below) {
+    if (above == "" || below == "") cell(width, "")
+    else cell(width, above / below)
+  }
+  function better(a, b) { return a == "" ? b : b == "" ? a : a + 0 < b + 0 ? a : b }
+  function rows(pattern,    b, ours, theirs) {
+    printf "\n%8s %10s %10s %10s %10s %12s", "bytes", "messages", "windows", "openmpi", "mpich", "MPI / ours"
+    print pattern == "one-way" ? "  ib_write_bw    ours / bw" : ""
+    for (b = 8; b <= 1048576; b *= b == 4096 ? 16 : b == 65536 ? 16 : 8) {
+      if (!((pattern, "ours messages", b) in us)) continue
+      ours = us[pattern, "ours messages", b]
+      printf "%8d", b
+      cell(10, ours); cell(10, us[pattern, "ours window", b])
+      cell(10, us[pattern, "openmpi two-sided", b]); cell(10, us[pattern, "mpich two-sided", b])
+      ratio(12, better(us[pattern, "openmpi two-sided", b], us[pattern, "mpich two-sided", b]), ours)
+      if (pattern == "one-way") { theirs = middle(stream[b]); cell(12, theirs); ratio(12, ours, theirs) }
+      print ""
+    }
+  }
+  { who = value("who"); bytes = value("bytes") }
+  who == "halocline" { ours[bytes] = ours[bytes] " " value("us_median"); last = value("us_median") }
+  who == "ib_write_lat" {
+    theirs[bytes] = theirs[bytes] " " value("us_median")
+    ratios[bytes] = ratios[bytes] " " last / value("us_median")
+  }
+  who == "ib_write_bw" { stream[bytes] = stream[bytes] " " value("us_per_message") }
+  value("bench") == "p2p" && value("slices") + 0 > most[value("pattern"), who " " value("mode"), bytes] + 0 {
+    most[value("pattern"), who " " value("mode"), bytes] = value("slices")
+    us[value("pattern"), who " " value("mode"), bytes] = value("bare_us_median")
+  }
+  END {
+    print "\nmedians on a machine that is " machine ", one way, µs"
+    printf "%8s %16s %22s %8s\n", "bytes", "our channel", "ib_write_lat", "ratio"
+    for (b = 8; b <= 4096; b *= 8) if (b in ours) {
+      printf "%8d %16.2f %22.2f %8.2f   (%s )\n", b, middle(ours[b]), middle(theirs[b]), middle(ratios[b]), ratios[b]
+    }
+    if (!(("latency", "ours messages", 8) in us)) exit
+    print "\nmatched messages, half a round trip, µs"
+    rows("latency")
+    print "\nin a stream, µs each"
+    rows("one-way")
+  }'
