@@ -79,14 +79,17 @@ all_of_it() {
   mpi_peers
   list=$(IFS=,; echo "${mpi_sizes[*]}")
   for bytes in "${long_sizes[@]}"; do ib_write_bw_of "$bytes"; done
-  # Rank 0 may wait long for a peer's answer.
-  HALOCLINE_STALL_MS=0 "${give_way[@]}" "$bin/halocline-run" -n 2 -- "$bin/bench_p2p" --transport verbs \
-    --patterns latency,one-way --sizes "$list" --seconds "$mpi_seconds" "${peers[@]}" \
-    2> >(grep -Ev '^(latency|one-way) ' >&2) # its rows, which the tables below hold
+  # Rank 0 may wait long for a peer's answer. Of its stderr only the rows go, which the tables below hold; the emulated
+  # machine has no /dev/fd.
+  {
+    HALOCLINE_STALL_MS=0 "${give_way[@]}" "$bin/halocline-run" -n 2 -- "$bin/bench_p2p" --transport verbs \
+      --patterns latency,one-way --sizes "$list" --seconds "$mpi_seconds" "${peers[@]}" 2>&1 >&4 |
+      sed '/^\(latency\|one-way\) /d' >&2
+  } 4>&1
   for bytes in "${long_sizes[@]}"; do ib_write_bw_of "$bytes"; done
 }
 
-# Prints each line at once: awk may read them by the block, and tee would begin a file again that is stderr.
+# Prints each line at once: awk may read them by the block, and tee needs a /dev/stderr.
 exec 3>&1
 all_of_it | while IFS= read -r line; do printf '%s\n' "$line" >&3; printf '%s\n' "$line"; done | awk -v machine="$machine" '
   function value(key,    text) { # of the JSON line
