@@ -442,7 +442,9 @@ TEST(JointPath, EndsThePeersWaitWhenAnExceptionLeavesAnExchange) {
             p->start(*x);
             if (j.rank() == 0) {
                 p.reset();
+#ifndef __SANITIZE_THREAD__ // the peer may be reading: it finds out, and discards what it read
                 fill_with_oracle(*x, cut, j.rank(), 2);
+#endif
                 x.reset();
             } else {
                 const status s = p->finish();
