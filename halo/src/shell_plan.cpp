@@ -24,12 +24,22 @@ void mark_written(const field_view& f) noexcept {
     if (f.version) *f.version = lattice::next_version();
 }
 
+/// Is the destination of some field another field? Then ghosts can't be forwarded: they are not where their values are
+/// sent from.
+bool are_apart(const std::vector<binding>& bindings) {
+    return std::ranges::any_of(bindings, [](const binding& b) {
+        return !std::ranges::equal(b.source, b.destination, {}, &field_view::data, &field_view::data);
+    });
+}
+
 /// Everything about a plan that must be the same on every rank, as text for comparison.
-std::string shape_of(const lattice::decomposition& cut, const shell_options& o) {
+std::string shape_of(const lattice::decomposition& cut, const shell_options& o, bool apart) {
     std::string text(to_string(o.layout));
     text += " " + shape_text(cut, o.widths, o.boundaries);
     text += o.shape == shell::faces ? ", faces" : ", with corners ";
     if (o.shape == shell::box) text += to_string(o.corners);
+    if (o.shape == shell::box && o.corners == corner_route::automatic && apart)
+        text += ", destinations apart from their sources";
     if (o.parity) text += ", parity " + std::to_string(*o.parity);
     for (int mu = 0; mu < dimensions; ++mu)
         if (o.phases[mu] != 1.0) {
@@ -71,7 +81,8 @@ shell_plan::shell_plan(const comm::job& j, const lattice::decomposition& cut, sh
                        std::vector<binding> bindings)
     : job_(j), threads_("a shell_plan", std::make_shared<copying_team>(team_patience(j.options().deadline))),
       options_(std::move(options)), forward_("a shell_plan", std::make_unique<relay>()) {
-    job_.agree("the shape of halo '" + options_.name + "'", shape_of(cut, options_));
+    const bool apart = are_apart(bindings);
+    job_.agree("the shape of halo '" + options_.name + "'", shape_of(cut, options_, apart));
     job_.collectively([&] {
         const std::string who = "halo '" + options_.name + "': ";
         check({.who = who, .widths = options_.widths, .boundaries = options_.boundaries, .self_exchange = true}, cut,
@@ -84,21 +95,26 @@ shell_plan::shell_plan(const comm::job& j, const lattice::decomposition& cut, sh
         if (options_.parity && *options_.parity != 0 && *options_.parity != 1)
             throw input_error(who + "parity " + std::to_string(*options_.parity) + ": must be 0 or 1");
         check_fields(cut, job_.rank(), options_, bindings);
+        if (options_.shape == shell::box && options_.corners == corner_route::by_dimension && apart)
+            throw input_error(who +
+                              "corners by dimension: ghosts are forwarded from the field where they arrived, so each "
+                              "field must be its own destination; use corner_route::at_once or automatic");
     });
     for (const binding& b : bindings) filled_.emplace_back(b);
-    choose_route(cut);
+    choose_route(cut, apart);
     make_phases(cut, bindings);
     if (options_.reverse) make_reverse(cut, bindings);
     reported_.reserve(ghosts_.size());
     if (options_.checks >= check_level::normal) list_sent_sites(cut);
 }
 
-void shell_plan::choose_route(const lattice::decomposition& cut) {
+void shell_plan::choose_route(const lattice::decomposition& cut, bool apart) {
     if (options_.shape != shell::box) return;
     const bool asked = options_.corners != corner_route::automatic;
     const verdict<corner_route> v =
-        asked ? verdict<corner_route>{options_.corners, "asked for"}
-              : halo::choose_route(comm::measured_costs(job_), cut.rank_grid(), options_.widths);
+        asked   ? verdict<corner_route>{options_.corners, "asked for"}
+        : apart ? verdict<corner_route>{corner_route::at_once, "ghosts of other fields can't be forwarded"}
+                : halo::choose_route(comm::measured_costs(job_), cut.rank_grid(), options_.widths);
     route_ = v.choice;
     why_ = v.why;
 }

@@ -2,7 +2,7 @@
 // Messages with checksums: the sum itself compared with a bitwise one on every SIMD target; bits flipped anywhere in a
 // message or its sum, a zeroed message and one of another exchange are caught before the ghosts can be seen.
 #include "message_checksum.hpp"
-#include "oracle.hpp"
+#include "random_case.hpp"
 #include "pack_reference.hpp"
 #include "small_job.hpp"
 

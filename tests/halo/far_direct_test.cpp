@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Direct messages over a network: its device writes from field to field. Ranks are processes; HALOCLINE_TEST_TRANSPORT
 // names the transport.
-#include "padded_oracle.hpp"
+#include "random_exchanges.hpp"
 
 #include <halocline/comm/costs.hpp>
 #include <halocline/comm/global_sum.hpp>
@@ -325,5 +325,5 @@ TEST(FarDirect, ZIsChosenWhereTheCopiesItSparesCostMoreThanAFreeFlag) {
     }
     c.far_flag_seconds = 1e-12; // random plans are then direct wherever possible
     comm::assume_costs(j, c);
-    exchange_random_padded_cases(j, 4177, fewer_over_verbs(60), 4);
+    exchange_random_cases(j, kinds::shells, 4177, fewer_over_verbs(60));
 }

@@ -77,26 +77,26 @@ inline std::uint64_t largest_number(const shell_options& o) {
     return 0;
 }
 
-/// The value of component c at the site x of the grown box: the oracle's bits, or a number that nothing rounds where
-/// boundaries are twisted or messages have another format.
+/// Component c of phase * the site with this index in the global lattice: the oracle's bits, or a whole number up to
+/// `largest`. Of a pair, the first is odd and the second even, so that no phase makes a 0 of them, which has two signs.
+template <class T>
+T value_of(std::int64_t index, std::complex<double> phase, std::uint64_t largest, int c, std::uint64_t epoch) {
+    if constexpr (std::is_floating_point_v<T>)
+        if (largest > 0)
+            return times(phase, c, [&](int k) {
+                const std::uint64_t pair = oracle_hash(index, k, epoch) % (largest / 2);
+                return static_cast<T>(2 * pair + (k % 2 == 0 ? 1 : 2));
+            });
+    T value;
+    const std::uint64_t bits = oracle_hash(index, c, epoch);
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
+}
+/// What component c of the site x of the grown box must hold.
 template <class T>
 T value_at(const coordinate& x, const lattice::decomposition& cut, const shell_options& o, int c, std::uint64_t epoch) {
-    const coordinate source = wrapped(x, cut.global());
-    const auto value = [&](int k) {
-        T bits;
-        std::memcpy(&bits, oracle_value<T>(source, cut.global(), k, epoch).data(), sizeof bits);
-        return bits;
-    };
-    if constexpr (std::is_floating_point_v<T>)
-        if (const std::uint64_t largest = largest_number(o); largest > 0) {
-            const auto number = [&](int k) {
-                std::uint64_t hash = 0;
-                std::memcpy(&hash, oracle_value<std::uint64_t>(source, cut.global(), k, epoch).data(), sizeof hash);
-                return static_cast<T>(1 + hash % largest);
-            };
-            return times(phase_at(x, cut.global(), o.phases), c, number);
-        }
-    return value(c);
+    return value_of<T>(lattice::lexicographic_index(wrapped(x, cut.global()), cut.global()),
+                       phase_at(x, cut.global(), o.phases), largest_number(o), c, epoch);
 }
 
 /// Owned sites hold the oracle's values, all others bits that no oracle value has.
@@ -107,10 +107,7 @@ void fill_own(lattice::field<T>& x, const lattice::decomposition& cut, int rank,
     for (T& v : x.values()) std::memset(&v, 0xA5, sizeof v);
     for_each_site(cut, rank, o, [&](const coordinate& site, std::int64_t i) {
         if (!local.contains(site)) return;
-        for (int c = 0; c < x.components(); ++c) {
-            const T value = value_at<T>(site, cut, o, c, epoch);
-            std::memcpy(&x.at(i, c), &value, sizeof value);
-        }
+        for (int c = 0; c < x.components(); ++c) x.at(i, c) = value_at<T>(site, cut, o, c, epoch);
     });
 }
 
@@ -126,8 +123,7 @@ std::int64_t wrong_words(lattice::field<T>& x, const lattice::decomposition& cut
         const bool known = local.contains(site) || is_filled(cut, rank, o, site);
         for (int c = 0; c < x.components(); ++c) {
             const T value = known ? value_at<T>(site, cut, o, c, epoch) : poison;
-            const bool equal = largest_number(o) > 0 && x.at(i, c) == value; // the sign of 0 may differ
-            wrong += !equal && std::memcmp(&x.at(i, c), &value, sizeof(T)) != 0;
+            wrong += std::memcmp(&x.at(i, c), &value, sizeof value) != 0;
             x.at(i, c) = poison; // what is left must be padding
         }
     });
@@ -141,97 +137,19 @@ void fill_padded(lattice::field<T>& x, const lattice::decomposition& cut, int ra
     fill_own(x, cut, rank, {.widths = widths}, epoch);
 }
 
-/// One random plan of fields with ghosts, the same on every rank that draws it from the same generator state: padded
-/// and appended, faces or all ghosts, corners by each route, 1 to 4 used dimensions, widths 0 to 2 per side, 1 to 3
-/// fields in 1 or 2 bindings, in the slab or not; a quarter of them in reverse, too.
+/// What a plan of fields with ghosts is made of; random_case.hpp draws such.
 struct padded_case {
     lattice::decomposition cut;
     shell_options options;
     int order = 0; ///< 0: lexicographic, 1: even/odd, 2: blocked
     int lane_width = 1;
     std::vector<int> components; ///< of each field
+    int component_bytes = 8;
     int bindings = 1;
-    int in_slab = 0; ///< 0: no field, 1: all, 2: on odd ranks
+    bool apart = false; ///< each binding has sources and destinations of its own
+    int in_slab = 0;    ///< 0: no field, 1: all, 2: on odd ranks
     std::string text;
 };
-
-/// The plan with this number among those drawn from g.
-inline padded_case random_padded_case(std::mt19937& g, int ranks, bool may_be_direct = true, int number = 0) {
-    const bool large = is_large(number);
-    const coordinate grid = random_rank_grid(g, ranks);
-    shell_options o;
-    coordinate global{};
-    std::array<std::vector<int>, dimensions> cuts;
-    const int used = drawn(g, large ? 3 : 1, 4); // dimensions with a width
-    const auto is_long = random_long_dimensions(g, large);
-    for (int mu = 0; mu < dimensions; ++mu) {
-        cuts[mu].push_back(0);
-        int least = 1000;
-        for (int i = 0; i < grid[mu]; ++i) {
-            const int extent = is_long[mu] ? drawn(g, 4, 16) : drawn(g, 1, 3);
-            least = std::min(least, extent);
-            cuts[mu].push_back(cuts[mu].back() + extent);
-        }
-        global[mu] = cuts[mu].back();
-        o.widths.low[mu] = mu < used ? drawn(g, 0, std::min(2, least)) : 0;
-        o.widths.high[mu] = mu < used ? drawn(g, 0, std::min(2, least)) : 0;
-        o.boundaries[mu] = static_cast<lattice::boundary>(drawn(g, 0, 2));
-    }
-    o.layout = static_cast<halo::ghost_layout>(drawn(g, 0, 1));
-    o.shape = drawn(g, 0, 2) == 0 ? halo::shell::faces : halo::shell::box;
-    o.corners = static_cast<halo::corner_route>(drawn(g, 0, 2));
-    switch (drawn(g, 0, 4)) {
-    case 0: o.parity = 0; break;
-    case 1: o.parity = 1; break;
-    case 2: o.select = [](const coordinate& x) { return (x[0] / 2 + x[1] / 2 + x[2] / 2 + x[3] / 2) % 2 == 1; }; break;
-    default: break;
-    }
-    padded_case c{.cut = lattice::decomposition(global, cuts), .options = o, .components = {}, .text = {}};
-    c.order = drawn(g, 0, 2);
-    c.lane_width = std::array{1, 4, 8, 16}[drawn(g, 0, 3)];
-    for (int f = drawn(g, 1, 3); f > 0; --f)
-        c.components.push_back(large ? random_components(g, local_volumes(c.cut)) : drawn(g, 1, 7));
-    c.bindings = drawn(g, 1, 2);
-    c.options.reverse = drawn(g, 0, 3) == 0;
-    c.in_slab = drawn(g, 0, 2);
-    const int way = drawn(g, 0, 4); // direct can only be requested where it is possible
-    c.options.path = way == 1                                      ? halo::path::packed
-                     : way == 2 && c.in_slab == 1 && may_be_direct ? halo::path::direct
-                     : way == 3 && c.in_slab == 1 && may_be_direct ? halo::path::streamed
-                     : way == 4 && c.in_slab == 1 && may_be_direct ? halo::path::joint
-                                                                   : halo::path::automatic;
-    if (large && may_be_direct) {
-        c.in_slab = 1;
-        c.options.path = path_in_turn(
-            number, std::array{halo::path::packed, halo::path::direct, halo::path::streamed, halo::path::joint});
-        c.options.reverse = drawn(g, 0, 1) == 0;
-    }
-    if (number % 3 == 1) { // by a generator of its own, so that the other cases stay what they are
-        std::mt19937 drawn_apart(static_cast<unsigned>(number) + 7919U * static_cast<unsigned>(ranks));
-        const bool pairs = std::ranges::none_of(c.components, [](int n) { return n % 2 == 1; });
-        c.options.phases = random_phases(drawn_apart, pairs);
-    }
-    if (number % 6 == 5 && !large) { // of fields of float
-        std::mt19937 drawn_apart(static_cast<unsigned>(number) + 104729U * static_cast<unsigned>(ranks));
-        const bool pairs = std::ranges::none_of(c.components, [](int n) { return n % 2 == 1; });
-        if (drawn(drawn_apart, 0, 1) == 0) c.options.phases = random_phases(drawn_apart, pairs);
-        c.options.format = static_cast<halo::message_format>(drawn(drawn_apart, 1, 2));
-        c.options.scale = drawn(drawn_apart, 0, 1) == 0 ? 1 : 0.125;
-        if (c.options.path != halo::path::packed) c.options.path = halo::path::automatic;
-    }
-    c.text = std::string(to_string(o.layout)) + ", lattice " + lattice::to_string(global) + " grid " +
-             lattice::to_string(grid) + " low " + lattice::to_string(o.widths.low) + " high " +
-             lattice::to_string(o.widths.high) +
-             (o.shape == halo::shell::box ? " box, corners " + std::string(to_string(o.corners)) : " faces") +
-             " order " + std::to_string(c.order) + " W " + std::to_string(c.lane_width) + " fields " +
-             std::to_string(c.components.size()) + " of " + std::to_string(c.components.front()) + " in slab " +
-             std::to_string(c.in_slab) + " path " + std::string(to_string(c.options.path)) + " as " +
-             std::string(to_string(c.options.format));
-    for (const auto& p : c.options.phases)
-        c.text +=
-            " " + std::to_string(static_cast<int>(p.real())) + "+" + std::to_string(static_cast<int>(p.imag())) + "i";
-    return c;
-}
 
 inline std::shared_ptr<const site_order> order_of(const lattice::box& sites, int order, int lane_width) {
     if (order == 0) return site_order::lexicographic(sites.extents);
@@ -254,58 +172,6 @@ T whole_value(const coordinate& x, int rank, int c, std::uint64_t epoch) {
     std::uint64_t hash = epoch;
     for (const int n : x) hash = mixed(hash + static_cast<std::uint64_t>(n + 64));
     return static_cast<T>(mixed(hash + static_cast<std::uint64_t>(64 * rank + c)) % 64);
-}
-
-/// What a reverse exchange must leave in the owned sites of a rank, [owned site][component]: each ghost of any rank,
-/// times its conjugate phase, is added to the site that it is a copy of.
-template <class T>
-std::vector<T> expected_sums(const lattice::decomposition& cut, int rank, const shell_options& o, int components,
-                             std::uint64_t epoch) {
-    const lattice::box local = cut.local_box(rank);
-    std::vector<T> sums(static_cast<std::size_t>(local.volume() * components));
-    for (int r = 0; r < cut.ranks(); ++r)
-        for_each_site(halo::grown(cut.local_box(r), o.widths), [&](const coordinate& x, std::int64_t) {
-            const coordinate source = wrapped(x, cut.global());
-            const bool own = r == rank && local.contains(x);
-            if (!local.contains(source) || (!own && !is_filled(cut, r, o, x))) return;
-            coordinate at = source;
-            for (int mu = 0; mu < dimensions; ++mu) at[mu] -= local.origin[mu];
-            const std::int64_t first = lattice::lexicographic_index(at, local.extents) * components;
-            for (int c = 0; c < components; ++c)
-                sums[first + c] += times(std::conj(phase_at(x, cut.global(), o.phases)), c,
-                                         [&](int k) { return whole_value<T>(x, r, k, epoch); });
-        });
-    return sums;
-}
-
-/// Number of words that differ from what a reverse exchange of these fields must leave; ghosts keep their values.
-template <class T>
-std::int64_t reverse_and_count_wrong(shell_plan& plan, std::vector<lattice::field<T>>& fields, int which,
-                                     const padded_case& c, std::uint64_t epoch) {
-    const int rank = plan.job().rank();
-    const lattice::box local = c.cut.local_box(rank);
-    for (lattice::field<T>& x : fields)
-        for_each_site(c.cut, rank, c.options, [&](const coordinate& at, std::int64_t i) {
-            for (int k = 0; k < x.components(); ++k) x.at(i, k) = whole_value<T>(at, rank, k, epoch);
-        });
-    plan.start_reverse(which);
-    if (plan.finish() != comm::status::ok) return -1;
-    std::int64_t wrong = 0;
-    for (lattice::field<T>& x : fields) {
-        const std::vector<T> sums = expected_sums<T>(c.cut, rank, c.options, x.components(), epoch);
-        for_each_site(c.cut, rank, c.options, [&](const coordinate& at, std::int64_t i) {
-            coordinate inside = at;
-            for (int mu = 0; mu < dimensions; ++mu) inside[mu] -= local.origin[mu];
-            const auto first =
-                local.contains(at)
-                    ? static_cast<std::size_t>(lattice::lexicographic_index(inside, local.extents) * x.components())
-                    : 0;
-            for (int k = 0; k < x.components(); ++k)
-                wrong += x.at(i, k) != (local.contains(at) ? sums[first + static_cast<std::size_t>(k)]
-                                                           : whole_value<T>(at, rank, k, epoch));
-        });
-    }
-    return wrong;
 }
 
 /// <H x, y> = <x, H^T y>, exactly: the values are small whole numbers, so no sum is rounded. Ghosts keep their values.
@@ -349,65 +215,6 @@ void expect_reverse_is_the_adjoint(const comm::job& j, const padded_case& c) {
     }
     ASSERT_EQ(sums[0], sums[1]) << c.text;
     ASSERT_EQ(changed, 0) << c.text;
-}
-
-template <class T>
-void exchange_padded(const comm::job& j, const padded_case& c, int exchanges) {
-    const int rank = j.rank();
-    const auto order = order_of(c, rank);
-    const bool in_slab = c.in_slab == 1 || (c.in_slab == 2 && rank % 2 == 1);
-    std::pmr::memory_resource* memory = in_slab ? &j.memory() : std::pmr::get_default_resource();
-    std::vector<std::vector<lattice::field<T>>> fields(static_cast<std::size_t>(c.bindings));
-    std::vector<halo::binding> bindings;
-    for (auto& set : fields) {
-        halo::binding b;
-        for (const int n : c.components) {
-            set.emplace_back(order, n, memory);
-            b.source.push_back(halo::view(set.back()));
-        }
-        b.destination = b.source;
-        bindings.push_back(b);
-    }
-    shell_plan plan(j, c.cut, c.options, bindings);
-    for (std::uint64_t epoch = 1; epoch <= static_cast<std::uint64_t>(exchanges); ++epoch) {
-        const int which = static_cast<int>((epoch + static_cast<std::uint64_t>(rank)) % fields.size()); // ranks differ
-        auto& set = fields[which];
-        for (std::size_t f = 0; f < set.size(); ++f) fill_own(set[f], c.cut, rank, c.options, 10 * epoch + f);
-
-        plan.start(which);
-        const comm::status status = plan.finish();
-
-        ASSERT_EQ(status, comm::status::ok) << c.text;
-        ASSERT_EQ(plan.epoch(), epoch);
-        for (std::size_t f = 0; f < set.size(); ++f)
-            ASSERT_EQ(wrong_words(set[f], c.cut, rank, c.options, 10 * epoch + f), 0)
-                << "rank " << rank << ", field " << f << ", epoch " << epoch << ", " << c.text;
-        if (c.options.reverse) {
-            ASSERT_EQ(reverse_and_count_wrong(plan, set, which, c, epoch), 0)
-                << "reverse, rank " << rank << ", epoch " << epoch << ", " << c.text;
-        }
-    }
-    std::uint64_t messages = 0, bytes = 0;
-    for (const comm::transport_counts& traffic : plan.statistics().by_transport) {
-        messages += traffic.messages;
-        bytes += traffic.bytes;
-    }
-    if (messages > 0) large_messages_seen().count(c.options.path, bytes / messages);
-    if (c.options.reverse) expect_reverse_is_the_adjoint<T>(j, c);
-}
-
-/// `count` random padded plans on the ranks of j, drawn from `seed`.
-inline void exchange_random_padded_cases(const comm::job& j, unsigned seed, int count, int exchanges) {
-    std::mt19937 generator(seed);
-    const bool shared = j.transport() == "shm" || j.transport() == "self";
-    for (int i = 0; i < count; ++i) {
-        const padded_case c = random_padded_case(generator, j.ranks(), shared, i);
-        if (i % 2 == 0)
-            exchange_padded<double>(j, c, exchanges);
-        else
-            exchange_padded<float>(j, c, exchanges);
-        if (testing::Test::HasFatalFailure()) return j.abort("test failed");
-    }
 }
 
 } // namespace halocline_test

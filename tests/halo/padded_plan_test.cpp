@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Halos with their ghosts in the field, around its sites or after them. Ranks are threads.
-#include "padded_oracle.hpp"
+#include "random_exchanges.hpp"
 #include "small_job.hpp"
 
+#include <halocline/comm/costs.hpp>
 #include <halocline_test/allocation_counter.hpp>
 
 #include <atomic>
@@ -32,7 +33,7 @@ INSTANTIATE_TEST_SUITE_P(Threads, PaddedPlanOnRanks, testing::Values(1, 2, 3, 4,
 TEST_P(PaddedPlanOnRanks, GhostsAreCopiesAndAllElseStays) {
     const auto ranks = static_cast<unsigned>(GetParam());
     std::printf("seed %u\n", seed + ranks);
-    run(GetParam(), [&](const comm::job& j) { exchange_random_padded_cases(j, seed + ranks, 60, 4); });
+    run(GetParam(), [&](const comm::job& j) { exchange_random_cases(j, kinds::shells, seed + ranks, 60); });
 }
 
 TEST(PaddedPlan, SendsOneMessageToEachDistinctNeighbourForAllCorners) {
@@ -174,6 +175,8 @@ TEST(PaddedPlan, ReverseIsTheAdjointOfEachPath) {
             std::mt19937 generator(7U + static_cast<unsigned>(ranks));
             for (std::size_t round = 0; round < 24; ++round) {
                 padded_case c = random_padded_case(generator, ranks);
+                c.apart = false;
+                c.options.format = halo::message_format::as_stored; // formats have no double, and wait in slots
                 c.options.reverse = true;
                 c.options.path = ways[round % ways.size()];
                 c.in_slab = c.options.path == halo::path::automatic ? 0 : 1;
@@ -182,6 +185,29 @@ TEST(PaddedPlan, ReverseIsTheAdjointOfEachPath) {
                 if (testing::Test::HasFatalFailure()) return j.abort("test failed");
             }
         });
+}
+
+// By dimension, corners are forwarded by ranks that have received them as ghosts; but those are in the destination.
+TEST(PaddedPlan, FieldsWithOtherDestinationsGetTheirCornersAtOnce) {
+    const auto cut = decomposition::even({4, 6, 2, 4}, {2, 3, 1, 1});
+    shell_options o{.shape = halo::shell::box};
+
+    run(6, [&](const comm::job& j) {
+        auto from = make_field<double>(j, cut, {}, 1), to = make_field<double>(j, cut, {}, 1);
+        const auto made = [&](halo::corner_route corners) {
+            o.corners = corners;
+            return shell_plan(j, cut, o, {{.source = {halo::view(from)}, .destination = {halo::view(to)}}});
+        };
+        const std::string refused = refusal([&] { made(halo::corner_route::by_dimension); });
+        comm::costs c = comm::measured_costs(j);
+        c.message_seconds = 1; // by dimension would be much less expensive
+        comm::assume_costs(j, c);
+        shell_plan p = made(halo::corner_route::automatic);
+
+        EXPECT_NE(refused.find("each field must be its own destination"), std::string::npos) << refused;
+        EXPECT_EQ(p.route(), halo::corner_route::at_once);
+        EXPECT_NE(p.describe().find("ghosts of other fields can't be forwarded"), std::string::npos) << p.describe();
+    });
 }
 
 TEST(PaddedPlan, ReverseHasTheSameBitsEachTime) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans with ranks as threads of one process: what is sent, and where it arrives.
-#include "oracle.hpp"
+#include "random_exchanges.hpp"
 #include "small_job.hpp"
 
 #include <halocline/comm/slab.hpp>
@@ -29,7 +29,7 @@ INSTANTIATE_TEST_SUITE_P(Threads, PlanOnRanks, testing::Values(1, 2, 3, 4, 5, 6,
 TEST_P(PlanOnRanks, GhostEqualsNeighbourFace) {
     const auto ranks = static_cast<unsigned>(GetParam());
     std::printf("seed %u\n", seed + ranks);
-    run(GetParam(), [&](const comm::job& j) { exchange_random_cases(j, seed + ranks, 60); });
+    run(GetParam(), [&](const comm::job& j) { exchange_random_cases(j, kinds::slots, seed + ranks, 60); });
 }
 
 TEST(Plan, SendsOneMessagePerFaceOfACutDimension) {

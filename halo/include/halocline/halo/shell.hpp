@@ -40,7 +40,8 @@ enum class ghost_layout : std::uint8_t {
 enum class corner_route : std::uint8_t {
     automatic,   ///< chosen by the cost model
     at_once,     ///< straight from their owners: one message per distinct neighbour
-    by_dimension ///< with the faces, one dimension after the other: two messages each
+    by_dimension ///< with the faces, one dimension after the other: two messages each. Forwards ghosts, so each field
+                 ///< must be its own destination
 };
 std::string_view to_string(shell s);
 std::string_view to_string(ghost_layout l);

@@ -41,8 +41,8 @@ class shell_plan {
     /// bindings.
     /// Shape: padded: every field covers grown(cut.local_box(rank), widths), in any site order. Appended: its order is
     ///        appended_sites::order().
-    /// Err:   on every rank: input_error (ghosts wider than a local box; a field of another shape; ends that disagree);
-    ///        job_error.
+    /// Err:   on every rank: input_error (ghosts wider than a local box; a field of another shape; ends that disagree;
+    ///        corners by dimension of a field that is not its own destination); job_error.
     /// Cost:  see region_plan.
     shell_plan(const comm::job& j, const lattice::decomposition& cut, shell_options options,
                std::vector<binding> bindings);
@@ -108,7 +108,8 @@ class shell_plan {
     };
 
     // Set-up, in this order.
-    void choose_route(const lattice::decomposition& cut);
+    /// `apart`: some field's destination is another field.
+    void choose_route(const lattice::decomposition& cut, bool apart);
     void make_phases(const lattice::decomposition& cut, const std::vector<binding>& bindings);
     void make_reverse(const lattice::decomposition& cut, const std::vector<binding>& bindings);
     void list_sent_sites(const lattice::decomposition& cut);
