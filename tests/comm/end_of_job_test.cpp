@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include <string>
+#include <cstdint>
 
 namespace {
 
@@ -15,12 +15,32 @@ using namespace halocline::comm;
 TEST(EndOfJob, IsToldThoughWhoBeganToTellItWasKilled) {
     run_threads(1, [](const job& j) {
         failure_record& record = j.core().memory->record();
-        record.state.store(failure_record::being_written);
+        for (const std::uint32_t writers : {1u, 2u}) { // the second one was killed while it replaced the first
+            record.state.store(2 * writers - 1);
 
-        j.core().publish(status::aborted, 0, "a survivor's words");
+            j.core().publish(status::aborted, 0, "a survivor's words");
 
-        EXPECT_EQ(j.core().failed(), status::aborted);
-        EXPECT_NE(std::string(record.text).find("a survivor's words"), std::string::npos) << record.text;
+            EXPECT_EQ(j.core().failed(), status::aborted);
+            EXPECT_STREQ(record.end()->text, "a survivor's words");
+        }
+    });
+}
+
+TEST(EndOfJob, ItsFirstWordsStayThoughASlowWriterFinishesAfterThem) {
+    run_threads(1, [](const job& j) {
+        failure_record& record = j.core().memory->record();
+        record.state.store(1); // the slow writer has begun
+        j.core().publish(status::peer_died, 0, "in its place");
+        const end_words* const words = record.end();
+
+        for (end_words& w : record.words) // the slow writer goes on
+            if (&w != words) w.text[0] = '!';
+        std::uint32_t at_work = 1;
+        EXPECT_FALSE(record.state.compare_exchange_strong(at_work, 2));
+        j.core().publish(status::aborted, 0, "too late");
+
+        EXPECT_EQ(record.end(), words);
+        EXPECT_STREQ(words->text, "in its place");
     });
 }
 

@@ -39,7 +39,7 @@ struct known_layout {
     std::uint32_t number;
     std::uint64_t fingerprint;
 };
-constexpr known_layout known[]{{1, 0x092f2f302f248ea6}, {2, 0x346c6f79324e38b2}};
+constexpr known_layout known[]{{1, 0x092f2f302f248ea6}, {2, 0x346c6f79324e38b2}, {3, 0xc5147cec20e3781f}};
 
 std::uint64_t fingerprint_of(std::string_view bytes) { // FNV-1a
     std::uint64_t h = 0xcbf29ce484222325;
@@ -67,8 +67,10 @@ class facts {
 
 void add_slabs(facts& all) {
     const failure_record r;
-    all.add_object("failure_record", r, r.state, r.why, r.culprit, r.pid, r.host, r.text, r.awaited, r.awake,
-                   r.reported_by, r.reports_far);
+    all.add_object("failure_record", r, r.state, r.words[0], r.words[1], r.awaited, r.awake, r.reported_by,
+                   r.reports_far);
+    const end_words& w = r.words[0];
+    all.add_object("end_words", w, w.why, w.culprit, w.pid, w.host, w.text);
     const line_label l;
     all.add_object("line_label", l, l.epoch, l.plan_id, l.field_index, l.bytes, l.start_stamp, l.end, l.immediate);
     const control_line line;

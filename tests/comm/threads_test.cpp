@@ -2,10 +2,12 @@
 // What only ranks of one process can show: counts of their common heap, deadlines, the end of a rank that does not end
 // the program. Delivery is tested in contract/.
 #include "contract/messages.hpp"
+#include "node/node_slab.hpp"
 
 #include <halocline/base/error.hpp>
 #include <halocline/comm/global_sum.hpp>
 #include <halocline/comm/slab.hpp>
+#include <halocline/comm/slab_full.hpp>
 #include <halocline_test/allocation_counter.hpp>
 #include <halocline_test/refusal.hpp>
 
@@ -18,8 +20,10 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <memory>
 #include <sstream>
 #include <string>
+#include <sys/stat.h>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -212,6 +216,32 @@ TEST(Slab, MemoryIsAlignedReusedAndCounted) {
 
     EXPECT_EQ(memory.used(), before);
     EXPECT_GE(memory.peak(), before + (3u << 20));
+}
+
+TEST(Slab, ReservedMemoryTakesPagesOnlyWhenTouched) {
+    const auto slab = std::make_unique<node_slab>(std::size_t{64} << 20);
+    const auto pages = [&] {
+        struct stat s {};
+        fstat(slab->fd(), &s);
+        return static_cast<std::size_t>(s.st_blocks) * 512;
+    };
+    constexpr std::size_t bytes = 20'000'000;
+    const std::size_t used = slab->used(), before = pages();
+
+    auto* const p = static_cast<char*>(slab->reserve(bytes, 128));
+    EXPECT_EQ(pages(), before);
+    void* const behind = slab->allocate(bytes); // must not commit what is reserved
+    EXPECT_LT(pages(), before + bytes + (4u << 20));
+    p[0] = p[bytes - 1] = 1;
+    EXPECT_GT(pages(), before);
+    EXPECT_TRUE(slab->contains(p + bytes - 1));
+    EXPECT_THROW((void)slab->reserve(std::size_t{30} << 20, 128), slab_full);
+
+    slab->deallocate(p, bytes, 128);
+    slab->deallocate(behind, bytes);
+    EXPECT_EQ(slab->used(), used);
+    void* const whole = slab->allocate(std::size_t{62} << 20); // the pieces have become one again
+    slab->deallocate(whole, std::size_t{62} << 20);
 }
 
 /// Bytes that the kernel has mapped in pages of 2 MiB, in the mapping that begins at p.

@@ -173,7 +173,7 @@ double product_with_ghosts(const halo::plan& there, const halo::plan& back, cons
         for (std::size_t n = 0; n < fields; ++n) {
             pack.unpack(there.ghost(f, static_cast<int>(n)), 0, std::ssize(back.messages()[i].send_sites),
                         ghosts.data());
-            sum += std::inner_product(ghosts.begin(), ghosts.end(), &numbers[i][n * ghosts.size()], 0.0);
+            sum += std::inner_product(ghosts.begin(), ghosts.end(), numbers[i].data() + n * ghosts.size(), 0.0);
         }
     }
     return sum;

@@ -266,7 +266,7 @@ void socket_plane::near_connector::answer_others() {
             accept_all();
         } catch (const rank_failure&) { // the one that this rank reports already
         }
-        const failure_record& end = core_.memory->record();
+        const end_words& end = *core_.memory->record().end();
         core_.publish(end.why, end.culprit, end.text); // to those that have connected since
     }
 }
@@ -277,8 +277,8 @@ void socket_plane::near_connector::connected(const link& l, const descriptor& sl
     connected_[index(l)] = true;
     --missing_;
     const auto& theirs = *reinterpret_cast<const failure_record*>(core_.peer_base[l.rank]);
-    if (theirs.state.load(std::memory_order_acquire) == failure_record::there)
-        core_.publish(theirs.why, theirs.culprit, theirs.text); // before it is itself taken for dead
+    if (const end_words* end = theirs.end())
+        core_.publish(end->why, end->culprit, end->text); // before it is itself taken for dead
 }
 
 void socket_plane::near_connector::died(const link& l) {

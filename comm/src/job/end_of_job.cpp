@@ -15,56 +15,52 @@
 namespace halocline::comm {
 namespace {
 
-/// Pre: record.state is being_written.
-void fill(failure_record& record, status why, int culprit, const rank_info* who, std::string_view text) noexcept {
-    record.why = why;
-    record.culprit = culprit;
-    if (who != nullptr) {
-        record.pid = who->pid;
-        std::strncpy(record.host, who->host.c_str(), sizeof record.host - 1);
-    }
-    const std::size_t n = std::min(text.size(), sizeof record.text - 1);
-    std::memcpy(record.text, text.data(), n);
-    record.text[n] = '\0';
-    record.state.store(failure_record::there, std::memory_order_release);
+/// Writes the end of the job, in place of the writer that has brought the state to `before`; 0: as the first. False:
+/// another was quicker.
+bool write(failure_record& record, std::uint32_t before, const end_words& end) noexcept {
+    const std::uint32_t at_work = before + 1 + before % 2;
+    if (!record.state.compare_exchange_strong(before, at_work, std::memory_order_acq_rel)) return false;
+    record.words[(at_work + 1) / 2 % 2] = end;
+    std::uint32_t still = at_work; // unless it took so long that somebody else has
+    return record.state.compare_exchange_strong(still, at_work + 1, std::memory_order_acq_rel);
 }
 
-/// The first writer wins.
-void write(failure_record& record, status why, int culprit, const rank_info* who, std::string_view text) noexcept {
-    std::uint32_t expected = failure_record::none;
-    if (record.state.compare_exchange_strong(expected, failure_record::being_written, std::memory_order_acq_rel))
-        fill(record, why, culprit, who, text);
-}
-
-/// Waits for the record's writer.  False if it has not finished within 0.1 s, so it must have been killed.
-bool is_written(const failure_record& record) noexcept {
-    for (const std::uint64_t since = ticks(); record.state.load(std::memory_order_acquire) != failure_record::there;) {
-        if (seconds(ticks() - since) > 0.1) return false;
-        sched_yield();
+/// Writes the end of the job, unless it is there. The first writer wins, if it finishes within 0.1 s.
+const end_words& settle(failure_record& record, const end_words& end) noexcept {
+    (void)write(record, 0, end);
+    std::uint32_t seen = record.state.load(std::memory_order_acquire);
+    for (std::uint64_t since = ticks(); record.end() == nullptr; sched_yield()) {
+        const std::uint32_t now = record.state.load(std::memory_order_acquire);
+        if (now != seen) since = ticks(); // another writer
+        seen = now;
+        if (seconds(ticks() - since) > 0.1) (void)write(record, seen, end);
     }
-    return true;
+    return *record.end();
 }
 
 } // namespace
 
 void job_core::publish(status why, int culprit, std::string_view text) noexcept {
-    const rank_info* who = culprit >= 0 ? &members[culprit] : nullptr;
-    write(memory->record(), why, culprit, who, text);
+    end_words mine{.why = why, .culprit = culprit};
+    if (culprit >= 0) {
+        mine.pid = members[culprit].pid;
+        std::strncpy(mine.host, members[culprit].host.c_str(), sizeof mine.host - 1);
+    }
+    std::memcpy(mine.text, text.data(), std::min(text.size(), sizeof mine.text - 1));
+    (void)write(memory->record(), 0, mine);
     if (networks.mpi) networks.mpi->leave(); // MPI_Finalize would wait for the dead
     // This rank reports what the others get, even if another's record came first.
-    failure_record& mine = memory->record();
-    if (!is_written(mine)) fill(mine, why, culprit, who, text);
-    if (watch) watch->tell_far(mine);
+    const end_words& first = settle(memory->record(), mine);
+    if (watch) watch->tell_far(first);
     for (int r = 0; r < ranks; ++r) {
         if (r == rank || peer_base[r] == nullptr) continue;
-        write(*reinterpret_cast<failure_record*>(peer_base[r]), mine.why, mine.culprit,
-              mine.culprit >= 0 ? &members[mine.culprit] : nullptr, mine.text);
+        (void)write(*reinterpret_cast<failure_record*>(peer_base[r]), 0, first);
     }
 }
 
 status job_core::failed() const noexcept {
-    const failure_record& mine = memory->record();
-    return mine.state.load(std::memory_order_acquire) == failure_record::there ? mine.why : status::ok;
+    const auto* end = memory->record().end();
+    return end != nullptr ? end->why : status::ok;
 }
 
 void job_core::move_networks() noexcept {
@@ -149,10 +145,10 @@ std::string job_core::cut_link(int peer, std::string_view own_address, std::stri
 }
 
 job_core::ending job_core::end_of_job(std::string_view sentence_end) const {
-    const failure_record& record = memory->record();
-    ending end{record.why, record.culprit,
+    const end_words& words = *memory->record().end();
+    ending end{words.why, words.culprit,
                "rank " + std::to_string(rank) + " (pid " + std::to_string(members[rank].pid) + "): "};
-    const std::string how = record.text;
+    const std::string how = words.text;
     switch (end.why) {
     case status::peer_died: end.text += name_of(end.culprit) + " " + (how.empty() ? "died" : how); break;
     case status::timed_out:
@@ -174,7 +170,7 @@ job_core::ending job_core::end_of_job(std::string_view sentence_end) const {
 void job_core::raise(status why, std::string_view operation) const {
     const std::string waited = " while this rank waited for " + std::string(operation);
     const bool own = why == status::wrong_data || why == status::misused;
-    const bool ended = memory->record().state.load(std::memory_order_acquire) == failure_record::there;
+    const bool ended = memory->record().end() != nullptr;
     doing.raised.store(true, std::memory_order_relaxed);
     // Otherwise the program may catch this and continue with the job.
     if (ended) doing.noticed.store(true, std::memory_order_relaxed);

@@ -32,9 +32,9 @@ std::chrono::milliseconds stall_watch::time_of_environment() {
 }
 
 double stall_watch::waited(std::uint64_t since) noexcept {
-    constexpr double wait = 1e-4;      // seconds; anything shorter is a check in passing, not a wait
-    constexpr double absence = 0.25;   // looks are due a hundred times as often
-    const std::uint64_t now = ticks(); // not less than `since`
+    constexpr double wait = 1e-4;    // seconds; anything shorter is a check in passing, not a wait
+    constexpr double absence = 0.25; // looks are due a hundred times as often
+    const std::uint64_t now = ticks();
     const std::uint64_t before = std::exchange(last_look_, now);
     if (since != since_) {
         if (seconds(now - since) < wait) return seconds(now - since);
@@ -75,7 +75,7 @@ bool stall_watch::is_silent(int peer, double waited) noexcept {
         if (waited < stall_) return false;
         const auto& record = *reinterpret_cast<const failure_record*>(core_.peer_base[peer]);
         const std::uint64_t awake = record.awake.load(std::memory_order_relaxed);
-        return awake < now && seconds(now - awake) >= stall_;
+        return seconds(now - awake) >= stall_;
     }
     if (core_.watch) core_.watch->say_far(peer, far_word::are_you_awake, core_.rank);
     const std::uint64_t answered = answered_[peer].load(std::memory_order_relaxed);

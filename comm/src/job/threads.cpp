@@ -10,6 +10,7 @@
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <unistd.h>
 
@@ -157,10 +158,19 @@ void run_threads(int ranks, const std::function<void(const job&)>& body, const j
             errors[r] = std::current_exception();
         }
     };
-    std::vector<std::thread> threads;
-    for (int r = 1; r < ranks; ++r) threads.emplace_back(run, r);
+    std::vector<std::jthread> threads;
+    for (int r = 1; r < ranks; ++r) {
+        try {
+            threads.emplace_back(run, r);
+        } catch (const std::system_error& e) {
+            for (int missing = r; missing <= ranks; ++missing) world->left[missing % ranks] = true; // rank 0, too
+            threads.clear();                                                                        // joins them
+            throw error("no thread for rank " + std::to_string(r) + " of " + std::to_string(ranks) + ": " + e.what() +
+                        "; raise 'ulimit -u' or 'ulimit -v', or start fewer ranks");
+        }
+    }
     run(0);
-    for (std::thread& t : threads) t.join();
+    threads.clear();
     throw_cause(errors);
 }
 

@@ -10,6 +10,7 @@
 #include <halocline/comm/detail/pause.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <ctime>
 #include <sched.h>
 
@@ -100,7 +101,7 @@ class waiter {
     static constexpr long longest_nap_with_networks = 100'000; // ns: they make progress only when polled
 
     job_core& core_;
-    int polls_ = 0, look_at_;
+    std::int64_t polls_ = 0, look_at_; // more than 2^31 in a wait of half an hour
     int gone_ = -1;
     std::uint64_t since_ = 0, last_look_ = 0, last_move_ = 0, look_every_ = 0; // ticks
     long used_before_ = -1; // used_nanoseconds() when this wait first yielded

@@ -6,6 +6,7 @@
 #include "job/job_core.hpp"
 #include "matching.hpp"
 #include "message_link.hpp"
+#include "message_memory.hpp"
 #include "messenger_core.hpp"
 
 #include <halocline/comm/channel_set.hpp>
@@ -61,7 +62,7 @@ class message_engine {
   private:
     // Set-up (message_setup.cpp).
     void make_links();
-    void connect_shm(const std::vector<std::string>& cards);
+    void connect_shm();
     void connect_frames();
     void connect_bulk();
 
@@ -87,7 +88,8 @@ class message_engine {
     matching matching_;
     std::vector<message_link> links_;          ///< by rank
     channel_set channels_;                     ///< carry the frames
-    std::byte* block_ = nullptr;               ///< this rank's, in its slab (message_layout.hpp)
+    std::vector<int> near_;                    ///< the peers with which this rank shares memory
+    std::optional<message_memory> memory_;     ///< for these, in their order
     static constexpr int most_unattended = 32; ///< a few microseconds of messages from one peer
     int unattended_ = 0;                       ///< receives since the last progress()
     std::uint64_t fruitless_calls_ = 0;

@@ -3,9 +3,9 @@
 // with one writer and one reader: no lock, and only its receiver can slow a sender down. (One locked list for all
 // senders, as in Hybrid MPI, costs each message a second cache line that moves between cores.)
 //
-// A rank's block in its slab holds one link per peer: a farewell line, credit for its sends, the ring of what that peer
-// sends and the slots of its longer messages, records of its own large sends to that peer, and pieces in which it
-// stages memory that the peer can't read. Changes raise layout_number (job/layout_number.hpp).
+// A rank's slab holds for each peer of its node a link (a farewell line, credit for its sends, the ring of what that peer
+// sends and the slots of its longer messages, records of its own large sends to that peer) and an outbox. Changes raise
+// layout_number (job/layout_number.hpp).
 #pragma once
 
 #include "node/peer_memory.hpp"
@@ -141,20 +141,12 @@ struct link_layout {
     alignas(128) send_record record[records];
 };
 
-/// What a rank copies for one peer: pieces of large sends, and whole sends. Its memory is touched only when used.
+/// What a rank copies for one peer: pieces of large sends that the peer can't read, and whole sends. It takes memory only
+/// once it is used.
 struct outbox {
     std::byte staging[link_layout::staging_pieces][link_layout::staging_bytes];
     std::byte copy[link_layout::copies][link_layout::copy_bytes];
 };
-/// Bytes of a rank's block: the links, followed by the outboxes.
-constexpr std::size_t block_bytes(int ranks) {
-    return static_cast<std::size_t>(ranks) * (sizeof(link_layout) + sizeof(outbox));
-}
-inline link_layout* link_of(std::byte* block, int peer) { return reinterpret_cast<link_layout*>(block) + peer; }
-/// Where a rank copies what it sends to a peer.
-inline outbox* outbox_of(std::byte* block, int ranks, int peer) {
-    return reinterpret_cast<outbox*>(block + static_cast<std::size_t>(ranks) * sizeof(link_layout)) + peer;
-}
 /// Piece number `piece` of a staged message.
 inline std::byte* staged_piece(outbox& box, std::uint64_t piece) {
     return box.staging[piece % link_layout::staging_pieces];

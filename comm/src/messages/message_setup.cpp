@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <new>
 #include <string_view>
 #include <utility>
 
@@ -63,23 +62,11 @@ message_engine::message_engine(const comm::job& j, const messenger_options& opti
       polls_per_pause_(core_.job.spin.has_own_core() ? 2 : 1) {
     check_options(j, options);
     make_links();
-    const memory_probe probe;
-    node_slab& slab = *core_.job.memory;
-    try {
-        wire_writer card;
-        card.number<std::uint64_t>(static_cast<std::uint64_t>(block_ - slab.base()));
-        card.number(probe.card());
-        connect_shm(j.gather(card.take()));
-        j.barrier(); // the probes have been read
-        connect_frames();
-    } catch (...) {
-        if (core_.job.failed() == status::ok)
-            slab.deallocate(block_, block_bytes(core_.job.ranks), alignof(link_layout));
-        throw;
-    }
+    connect_shm();
+    connect_frames();
 }
 
-/// Makes one link per rank, as far as possible without the others, and this rank's block of the slab. Collective.
+/// Makes one link per rank, as far as possible without the others, and this rank's part of their memory. Collective.
 void message_engine::make_links() {
     job_core& core = core_.job;
     links_.reserve(static_cast<std::size_t>(core.ranks));
@@ -94,28 +81,40 @@ void message_engine::make_links() {
                                                            chosen != 0 ? chosen : usual_frame_bytes(core, m.transport));
             }
         }
-        block_ =
-            static_cast<std::byte*>(core.memory->allocate_for_peers(block_bytes(core.ranks), alignof(link_layout)));
         for (const message_link& l : links_)
-            if (!l.network) new (link_of(block_, l.peer)) link_layout;
+            if (!l.self && !l.network) near_.push_back(l.peer);
+        memory_.emplace(core, near_.size());
     });
 }
 
-void message_engine::connect_shm(const std::vector<std::string>& cards) {
+void message_engine::connect_shm() {
     job_core& core = core_.job;
+    const memory_probe probe;
+    std::vector<std::string> cards;
+    for (std::size_t i = 0; i < near_.size(); ++i) {
+        const message_place own = (*memory_)[i];
+        cards.push_back(wire_writer()
+                            .number(core.memory->offset_of(own.link))
+                            .number(core.memory->offset_of(own.box))
+                            .number(probe.card())
+                            .take());
+    }
+    cards = job_.exchange(near_, cards);
     const std::uint32_t id = core.next_plan_id++;
     const path wish = core.options.path;
     const std::size_t bytes = shm_rendezvous::least_pushed;
     const costs c = core.ranks > 1 && leaves_streaming(wish) ? measured_costs(job_) : costs{};
-    for (message_link& l : links_) {
-        if (l.network || l.self) continue;
-        const auto peer = static_cast<std::size_t>(l.peer);
-        wire_reader card(cards[peer]);
-        std::byte* const theirs = core.peer_base[peer] + card.number<std::uint64_t>();
-        const peer_memory memory(core, l.peer, card.number<memory_probe::told>(), core_.options.read_processes);
+    for (std::size_t i = 0; i < near_.size(); ++i) {
+        const int peer = near_[i];
+        wire_reader card(cards[i]);
+        message_place theirs;
+        theirs.link = reinterpret_cast<link_layout*>(core.peer_base[peer] + card.number<std::uint64_t>());
+        theirs.box = reinterpret_cast<outbox*>(core.peer_base[peer] + card.number<std::uint64_t>());
+        const peer_memory memory(core, peer, card.number<memory_probe::told>(), core_.options.read_processes);
         const streaming_watch pushed(c, bytes, streaming_pays(wish, c, bytes));
-        l.shm.emplace(core_, matching_, l.peer, block_, theirs, memory, pushed, id);
+        link_to(peer).shm.emplace(core_, matching_, peer, (*memory_)[i], theirs, memory, pushed, id);
     }
+    job_.barrier(); // the probes have been read
 }
 
 void message_engine::connect_frames() {
@@ -154,16 +153,16 @@ void message_engine::connect_bulk() {
 
 message_engine::~message_engine() {
     const closing_scope closing(core_.job.doing);
-    parked_block parked{block_, block_bytes(core_.job.ranks), {}};
+    std::vector<const control_line*> farewells;
     matching_.abandon();
     for (message_link& l : links_) {
         l.queued.finish_all();
         if (l.self) l.self->abandon();
         if (l.network) l.network->abandon();
-        if (l.shm) parked.lines.push_back(l.shm->close());
+        if (l.shm) farewells.push_back(l.shm->close());
     }
     links_.clear(); // they call libraries, too
-    core_.job.park(std::move(parked));
+    memory_->park(farewells);
 }
 
 } // namespace halocline::comm

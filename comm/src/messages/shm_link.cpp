@@ -14,12 +14,11 @@ announcement announcement_in(const std::byte* payload) noexcept {
 
 } // namespace
 
-shm_link::shm_link(messenger_core& core, matching& m, int peer, std::byte* own, std::byte* theirs,
+shm_link::shm_link(messenger_core& core, matching& m, int peer, message_place own, message_place theirs,
                    const peer_memory& memory, const streaming_watch& pushed, std::uint32_t id)
-    : in_(*link_of(own, peer), *link_of(theirs, core.job.rank)),
-      out_(*link_of(theirs, core.job.rank), *link_of(own, peer)), core_(core), matching_(m), peer_(peer),
-      farewell_(0, peer, id, 0, 0, reinterpret_cast<std::byte*>(&link_of(theirs, core.job.rank)->farewell),
-                reinterpret_cast<std::byte*>(&link_of(own, peer)->farewell)),
+    : in_(*own.link, *theirs.link), out_(*theirs.link, *own.link), core_(core), matching_(m), peer_(peer),
+      farewell_(0, peer, id, 0, 0, reinterpret_cast<std::byte*>(&theirs.link->farewell),
+                reinterpret_cast<std::byte*>(&own.link->farewell)),
       large_(core, peer, own, theirs, memory, pushed) {}
 
 bool shm_link::send(message_operation& s) noexcept {

@@ -20,9 +20,9 @@ namespace halocline::comm {
 
 class shm_link {
   public:
-    /// `own` and `theirs`: the two ranks' blocks (message_layout.hpp). `id`: the messenger's, same on every rank.
-    shm_link(messenger_core& core, matching& m, int peer, std::byte* own, std::byte* theirs, const peer_memory& memory,
-             const streaming_watch& pushed, std::uint32_t id);
+    /// `own` and `theirs`: for each other, in the two ranks' slabs. `id`: the messenger's, same on every rank.
+    shm_link(messenger_core& core, matching& m, int peer, message_place own, message_place theirs,
+             const peer_memory& memory, const streaming_watch& pushed, std::uint32_t id);
 
     // Defined in the class so that they are inlined: an immediate message takes nothing else.
     /// Sends an immediate message.  False: no room yet.

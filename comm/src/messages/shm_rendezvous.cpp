@@ -20,11 +20,10 @@ constexpr std::uint32_t patience = 100;
 
 } // namespace
 
-shm_rendezvous::shm_rendezvous(messenger_core& core, int peer, std::byte* own, std::byte* theirs,
+shm_rendezvous::shm_rendezvous(messenger_core& core, int peer, message_place own, message_place theirs,
                                const peer_memory& memory, const streaming_watch& pushed)
-    : core_(core), peer_(peer), memory_(memory), records_(link_of(own, peer)->record),
-      outbox_(outbox_of(own, core.job.ranks, peer)), their_records_(link_of(theirs, core.job.rank)->record),
-      their_outbox_(outbox_of(theirs, core.job.ranks, core.job.rank)), pushed_(pushed) {}
+    : core_(core), peer_(peer), memory_(memory), records_(own.link->record), outbox_(own.box),
+      their_records_(theirs.link->record), their_outbox_(theirs.box), pushed_(pushed) {}
 
 announcement shm_rendezvous::announce(message_operation& s) noexcept {
     announcement a{.bytes = s.bytes, .place = place_of(core_.job, s.data)};

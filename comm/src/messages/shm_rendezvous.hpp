@@ -5,7 +5,7 @@
 // the sender's slab (docs/decisions/0015-matched-messages.md).
 #pragma once
 
-#include "message_layout.hpp"
+#include "message_memory.hpp"
 #include "messenger_core.hpp"
 #include "operation_list.hpp"
 #include "send_records.hpp"
@@ -24,8 +24,8 @@ class shm_rendezvous {
   public:
     /// Smallest message that its sender may be asked to copy, bypassing its cache.
     static constexpr std::size_t least_pushed = least_streamed;
-    /// `own` and `theirs`: the two ranks' blocks (message_layout.hpp). `pushed`: for messages of least_pushed bytes.
-    shm_rendezvous(messenger_core& core, int peer, std::byte* own, std::byte* theirs, const peer_memory& memory,
+    /// `own` and `theirs`: for each other, in the two ranks' slabs. `pushed`: for messages of least_pushed bytes.
+    shm_rendezvous(messenger_core& core, int peer, message_place own, message_place theirs, const peer_memory& memory,
                    const streaming_watch& pushed);
 
     /// Sender: no further send can be announced now.

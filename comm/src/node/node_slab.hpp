@@ -13,17 +13,29 @@
 
 namespace halocline::comm {
 
-/// The first object in each slab: what ended the job, written once by the rank that noticed it first; the rank that the
-/// slab's owner waits for; and the rank that reports it as unresponsive. Changes raise layout_number
-/// (job/layout_number.hpp).
-struct failure_record {
-    enum : std::uint32_t { none, being_written, there };
-    std::atomic<std::uint32_t> state{none};
+/// What ended a job.
+struct end_words {
     status why = status::ok;
     std::int32_t culprit = -1;
     std::int32_t pid = 0;
     char host[64]{};
     char text[960]{}; ///< how it died, or why it gave up
+};
+
+/// The first object in each slab: what ended the job, written once by the rank that noticed it first; the rank that the
+/// slab's owner waits for; and the rank that reports it as unresponsive. Changes raise layout_number
+/// (job/layout_number.hpp).
+struct failure_record {
+    /// 0: the job goes on. 2 n - 1: writer n, from 1, is at work. 2 n: what it wrote is there, for good. If a writer does
+    /// not finish, the next one writes to the other of `words`: the first may have been killed, or only delayed.
+    std::atomic<std::uint32_t> state{0};
+    end_words words[2]{};
+
+    /// nullptr: the job goes on, or its end is still being written.
+    [[nodiscard]] const end_words* end() const noexcept {
+        const std::uint32_t s = state.load(std::memory_order_acquire);
+        return s == 0 || s % 2 == 1 ? nullptr : &words[s / 2 % 2];
+    }
 
     static constexpr std::int32_t nobody = -2; ///< -1: no rank in particular
     std::atomic<std::int32_t> awaited{nobody}; ///< the rank awaited by a wait that has lasted some time
@@ -73,6 +85,14 @@ class node_slab final : public slab {
     /// anyway.
     [[nodiscard]] void* allocate_for_peers(std::size_t bytes, std::size_t alignment);
 
+    /// Memory that may never be needed: it takes pages only when it is touched, so that a lack of memory shows only then.
+    /// It lies at the far end of the slab, since whatever lies below used memory counts as used.  Err: slab_full.
+    [[nodiscard]] void* reserve(std::size_t bytes, std::size_t alignment);
+    /// Where memory of this slab lies in every rank's mapping of it.
+    [[nodiscard]] std::uint64_t offset_of(const void* p) const noexcept {
+        return static_cast<std::uint64_t>(static_cast<const std::byte*>(p) - base());
+    }
+
     /// If given back, memory that holds p stays taken until unpin(p) has been called as often as pin(p): peers write
     /// it.
     void pin(const void* p);
@@ -87,6 +107,8 @@ class node_slab final : public slab {
     void commit(std::size_t end);
     /// First fit at or after `from`; nullptr: there is none.  Pre: mutex_ is held.
     void* take(std::size_t bytes, std::size_t alignment, std::size_t from);
+    /// Counts [at, at + need) of the free piece `it` as used.
+    void* use(std::map<std::size_t, std::size_t>::iterator it, std::size_t at, std::size_t need);
     [[noreturn]] void throw_full(std::size_t bytes) const;
     void give_back(std::size_t start, std::size_t size);
     [[nodiscard]] bool is_pinned(std::size_t start, std::size_t size) const;

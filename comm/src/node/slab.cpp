@@ -166,17 +166,36 @@ void* node_slab::take(std::size_t bytes, std::size_t alignment, std::size_t from
         const std::size_t at = round_up(std::max(start, from), align), end = start + size;
         if (at > end || need > end - at) continue;
         commit(at + need);
-        if (at == start) {
-            free_.erase(it);
-        } else {
-            it->second = at - start;
-        }
-        if (at + need < end) free_.emplace(at + need, end - at - need);
-        used_ += need;
-        peak_ = std::max(peak_, used_);
-        return base() + at;
+        return use(it, at, need);
     }
     return nullptr;
+}
+
+void* node_slab::use(std::map<std::size_t, std::size_t>::iterator it, std::size_t at, std::size_t need) {
+    const auto [start, size] = *it;
+    const std::size_t end = start + size;
+    if (at == start) {
+        free_.erase(it);
+    } else {
+        it->second = at - start;
+    }
+    if (at + need < end) free_.emplace(at + need, end - at - need);
+    used_ += need;
+    peak_ = std::max(peak_, used_);
+    return base() + at;
+}
+
+void* node_slab::reserve(std::size_t bytes, std::size_t alignment) {
+    const std::lock_guard lock(mutex_);
+    const std::size_t need = bytes > bytes_ ? bytes : round_up(std::max<std::size_t>(bytes, 1), granule);
+    const std::size_t align = std::max(alignment, granule);
+    for (auto it = free_.rbegin(); it != free_.rend(); ++it) {
+        const auto [start, size] = *it;
+        if (need > size) continue;
+        const std::size_t at = (start + size - need) / align * align;
+        if (at >= start) return use(std::prev(it.base()), at, need);
+    }
+    throw_full(bytes);
 }
 
 void* node_slab::do_allocate(std::size_t bytes, std::size_t alignment) {

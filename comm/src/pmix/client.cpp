@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A job under a launcher that speaks PMIx (Open MPI's mpirun, PRRTE, Slurm), without any MPI: rank, size and the first
-// gathers come from the launcher's own server. libpmix is loaded at run time (docs/decisions, "PMIx without MPI").
+// gathers come from the launcher's own server. libpmix is loaded at run time (decision 0014).
 #include "job/bootstrap.hpp"
 #include "network/loaded_functions.hpp"
 

@@ -22,7 +22,10 @@ inline std::uint64_t ticks() noexcept {
 /// Seconds per tick, measured once against the steady clock over at least 5 ms.
 double seconds_per_tick() noexcept;
 
-/// The length of an interval given in ticks.
-inline double seconds(std::uint64_t interval) noexcept { return static_cast<double>(interval) * seconds_per_tick(); }
+/// The length of an interval given in ticks: end - begin. Below 0 where it ends before it begins, which readings of two
+/// processors, or of two ranks, may do.
+inline double seconds(std::uint64_t interval) noexcept {
+    return static_cast<double>(static_cast<std::int64_t>(interval)) * seconds_per_tick();
+}
 
 } // namespace halocline::comm

@@ -26,7 +26,7 @@ namespace halocline::comm {
 
 class job_core; // private: comm/src/job/job_core.hpp
 
-/// Options of transport "verbs". Unlike other options they may differ between ranks.
+/// Options of transport "verbs". They may differ between ranks.
 struct verbs_options {
     std::string device{}; ///< "mlx5_0", which must exist; "": the first device whose port is active
     int port = 1;         ///< of the device, counted from 1
@@ -195,7 +195,9 @@ class job {
 };
 
 /// Runs `body` once per rank, with ranks as threads of this process; returns when all are done. An exception on one
-/// rank aborts the waits of the others; once all threads have ended, the exception of the lowest rank is rethrown.
+/// rank aborts the waits of the others; once all threads have ended, what went wrong is rethrown: of the lowest rank
+/// whose exception is not about another rank (rank_failure), otherwise of the lowest rank.
+/// Err: error: no thread for a rank.
 void run_threads(int ranks, const std::function<void(const job&)>& body, const job_options& options = {});
 
 } // namespace halocline::comm
