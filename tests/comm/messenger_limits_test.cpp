@@ -44,6 +44,19 @@ TEST(MessengerBetweenRanks, AFloodOfOtherTagsDoesNotHideAMessage) {
     });
 }
 
+TEST(Messenger, TakesMemoryOnlyForPeersOfTheNode) {
+    constexpr std::size_t per_peer = 425'000; // link and outbox
+    for (const int ranks : {1, 2, 3}) {
+        run_threads(ranks, [&](const job& j) {
+            const std::size_t before = j.memory().used();
+            const messenger m(j, {});
+            const auto peers = static_cast<std::size_t>(ranks - 1);
+            EXPECT_LE(j.memory().used() - before, peers * per_peer);
+            EXPECT_GE(j.memory().used() - before, peers * per_peer * 9 / 10);
+        });
+    }
+}
+
 TEST(MessengerBetweenRanks, AFloodBeyondTheRoomStaysWithItsSender) {
     on_ranks({2}, [](const job& j) {
         ASSERT_GE(j.ranks(), 2);

@@ -23,8 +23,11 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -58,6 +61,28 @@ TEST(Channels, NothingIsAllocatedBetweenSendAndWait) {
         ASSERT_EQ(sum(v), status::ok); // neither continues before the count is taken
     });
     EXPECT_EQ(before, after);
+}
+
+TEST(Job, ARankWithoutAThreadIsAnErrorForAll) {
+    const pid_t child = fork();
+    if (child == 0) {
+        constexpr rlimit processes{1, 1};
+        setrlimit(RLIMIT_NPROC, &processes);
+        if (geteuid() == 0 && setuid(65534) != 0) _exit(3); // the limit doesn't hold for root
+        alarm(20);
+        std::string text = "no exception";
+        try {
+            run_threads(3, [](const job& j) { j.barrier(); });
+        } catch (const std::exception& e) {
+            text = e.what();
+        }
+        const bool clear = text.starts_with("no thread for rank 1 of 3") && text.find("ulimit -u") != text.npos;
+        if (!clear) std::fprintf(stderr, "%s\n", text.c_str());
+        _exit(clear ? 0 : 1);
+    }
+    int how = 0;
+    ASSERT_EQ(waitpid(child, &how, 0), child);
+    EXPECT_TRUE(WIFEXITED(how) && WEXITSTATUS(how) == 0) << how;
 }
 
 TEST(Job, RefusesChoicesThatNoEnumeratorStandsFor) {
