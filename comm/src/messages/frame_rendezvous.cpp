@@ -2,7 +2,6 @@
 #include "frame_rendezvous.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -87,10 +86,9 @@ template <class Work>
 bool frame_rendezvous::with_announced(std::uint32_t record, std::uint64_t bytes, Work&& work) noexcept {
     message_operation* const s = announced_[record];
     if (s == nullptr) {
-        const std::uint64_t mark = std::uint64_t{1} << record;
-        if ((withdrawn_ & mark) == 0) return false;
-        withdrawn_ &= ~mark;
-        untold_ &= ~mark;
+        if (!withdrawn_.has(record)) return false;
+        withdrawn_.remove(record);
+        untold_.remove(record);
         refuse(record);
         return true;
     }
@@ -143,33 +141,29 @@ void frame_rendezvous::take_withdrawn(std::uint32_t record) noexcept {
 }
 
 void frame_rendezvous::tell_refused() noexcept {
-    for (; refused_ != 0; refused_ &= refused_ - 1) {
-        const auto record = static_cast<std::uint32_t>(std::countr_zero(refused_));
-        if (!frames_.append({.kind = frame_item::withdrawn, .record = record})) return;
+    refused_.take_while([this](std::uint32_t record) {
+        if (!frames_.append({.kind = frame_item::withdrawn, .record = record})) return false;
         records_.give_back(record);
-    }
+        return true;
+    });
 }
 
 void frame_rendezvous::recall_withdrawn() noexcept {
-    for (; untold_ != 0; untold_ &= untold_ - 1) {
-        const auto record = static_cast<std::uint32_t>(std::countr_zero(untold_));
-        if (!frames_.append({.kind = frame_item::recalled, .record = record})) return;
-    }
+    untold_.take_while(
+        [this](std::uint32_t record) { return frames_.append({.kind = frame_item::recalled, .record = record}); });
 }
 
 void frame_rendezvous::call_for_withdrawn() noexcept {
-    for (; not_called_ != 0; not_called_ &= not_called_ - 1) {
-        const auto record = static_cast<std::uint32_t>(std::countr_zero(not_called_));
-        if (!frames_.append({.kind = frame_item::call, .record = record})) return;
-    }
+    not_called_.take_while(
+        [this](std::uint32_t record) { return frames_.append({.kind = frame_item::call, .record = record}); });
 }
 
 void frame_rendezvous::withdraw(message_operation& o) noexcept {
     switch (o.state) {
     case operation_state::announced:
         announced_[o.record] = nullptr;
-        withdrawn_ |= std::uint64_t{1} << o.record;
-        untold_ |= std::uint64_t{1} << o.record;
+        withdrawn_.add(o.record);
+        untold_.add(o.record);
         return;
     case operation_state::called_for:
         called_for_.remove(o);
@@ -178,7 +172,7 @@ void frame_rendezvous::withdraw(message_operation& o) noexcept {
         return;
     case operation_state::calling:
         calling_.remove(o);
-        not_called_ |= std::uint64_t{1} << o.record;
+        not_called_.add(o.record);
         return;
     case operation_state::admitted:
         rdma_->withdraw(o);

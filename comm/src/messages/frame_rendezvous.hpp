@@ -39,9 +39,9 @@ class frame_rendezvous {
     [[nodiscard]] bool take_decline(std::uint32_t record) noexcept;
     void take_withdrawn(std::uint32_t record) noexcept;
     /// The records of withdrawn sends that the peer may give back, because it was informed.
-    [[nodiscard]] std::uint64_t recalled() const noexcept { return withdrawn_ & ~untold_; }
+    [[nodiscard]] record_set recalled() const noexcept { return withdrawn_.without(untold_); }
     /// The peer has given back those of these records among `given_back`.
-    void take_back(std::uint64_t given_back) noexcept { withdrawn_ &= ~given_back; }
+    void take_back(record_set given_back) noexcept { withdrawn_.remove(given_back); }
 
     void withdraw(message_operation& o) noexcept;
     void abandon() noexcept;
@@ -57,7 +57,7 @@ class frame_rendezvous {
     /// The receive has called: its bytes come in pieces.
     void expect_pieces(message_operation& r) noexcept;
     /// The receiver has called for a send that was withdrawn: it must be informed before the record is reused.
-    void refuse(std::uint32_t record) noexcept { refused_ |= std::uint64_t{1} << record; }
+    void refuse(std::uint32_t record) noexcept { refused_.add(record); }
     void tell_refused() noexcept;
     /// Informs the receiver of sends that were withdrawn before it called for them: it may never do so.
     void recall_withdrawn() noexcept;
@@ -71,13 +71,10 @@ class frame_rendezvous {
     operation_list called_for_;                             ///< sends whose receiver has called
     operation_list calling_;                                ///< receives that still have to call
     message_operation* receiving_[send_records::records]{}; ///< receives that have called, by the sender's record
-    /// A bit for each record whose announced send was withdrawn, until the peer calls for it or gives it back.
-    std::uint64_t withdrawn_ = 0;
-    std::uint64_t untold_ = 0;  ///< of these, until the peer is informed
-    std::uint64_t refused_ = 0; ///< a bit for each record that was called for in vain, until the peer is informed
-    std::uint64_t not_called_ =
-        0; ///< a bit for each of the peer's records whose receive was withdrawn before it called
-    static_assert(send_records::records == 64);
+    record_set withdrawn_;  ///< announced sends that were withdrawn, until the peer calls for them or gives them back
+    record_set untold_;     ///< of these, until the peer is informed
+    record_set refused_;    ///< called for in vain, until the peer is informed
+    record_set not_called_; ///< the peer's, whose receive was withdrawn before it called
     std::optional<rdma_rendezvous> rdma_;
 };
 

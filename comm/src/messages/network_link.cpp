@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "network_link.hpp"
 
-#include <bit>
 #include <cstring>
 
 namespace halocline::comm {
@@ -21,7 +20,7 @@ bool network_link::send(message_operation& s) noexcept {
         return false;
     frames_.use_credit();
     if (!immediate) records_.take();
-    if (whole) sent_whole_ |= std::uint64_t{1} << record;
+    if (whole) sent_whole_.add(record);
     if (immediate || whole)
         frames_.finish_with_frame(s);
     else
@@ -40,7 +39,7 @@ void network_link::progress() noexcept {
 // What came over the wire is not trusted unchecked: a wrong frame ends the job, not this process.
 status network_link::read_frame(std::span<const std::byte> frame) noexcept {
     std::uint64_t given_back = 0;
-    if (!frames_.read_head(frame, given_back) || !take_back(given_back)) return status::wrong_data;
+    if (!frames_.read_head(frame, given_back) || !take_back(record_set(given_back))) return status::wrong_data;
     while (frame.size() >= sizeof(frame_item)) {
         frame_item i;
         std::memcpy(&i, frame.data(), sizeof i);
@@ -55,12 +54,11 @@ status network_link::read_frame(std::span<const std::byte> frame) noexcept {
     return status::ok;
 }
 
-bool network_link::take_back(std::uint64_t given_back) noexcept {
-    if ((given_back & ~(sent_whole_ | large_.recalled())) != 0) return false;
-    sent_whole_ &= ~given_back;
+bool network_link::take_back(record_set given_back) noexcept {
+    if (!given_back.is_within(sent_whole_, large_.recalled())) return false;
+    sent_whole_.remove(given_back);
     large_.take_back(given_back);
-    for (; given_back != 0; given_back &= given_back - 1)
-        records_.give_back(static_cast<std::uint32_t>(std::countr_zero(given_back)));
+    given_back.for_each([this](std::uint32_t record) { records_.give_back(record); });
     return true;
 }
 

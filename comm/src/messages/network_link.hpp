@@ -56,7 +56,7 @@ class network_link {
 
     status read_frame(std::span<const std::byte> frame) noexcept;
     /// Takes back records of this end.  False: not all of them are the peer's to give.
-    [[nodiscard]] bool take_back(std::uint64_t given_back) noexcept;
+    [[nodiscard]] bool take_back(record_set given_back) noexcept;
     /// False: the item is impossible.
     bool read_item(const frame_item& i, const std::byte* payload) noexcept;
     bool read_message(const frame_item& i, const std::byte* payload) noexcept;
@@ -73,7 +73,7 @@ class network_link {
     matching& matching_;
     message_frames frames_;
     send_records records_;
-    std::uint64_t sent_whole_ = 0; ///< a bit for each record that holds a whole message, until the peer gives it back
+    record_set sent_whole_; ///< hold whole messages, until the peer gives them back
     /// Unexpected whole messages: most_whole() bytes for each of the peer's records.
     std::unique_ptr<std::byte[]> whole_;
     frame_rendezvous large_;

@@ -3,8 +3,6 @@
 
 #include "job/waiting.hpp"
 
-#include <bit>
-
 namespace halocline::comm {
 
 namespace {
@@ -66,10 +64,8 @@ void rdma_rendezvous::progress(operation_list& called_for) noexcept {
 
 /// Goes before the pieces that replace the writes; they wait for it.
 void rdma_rendezvous::tell_declines() noexcept {
-    for (; declines_ != 0; declines_ &= declines_ - 1) {
-        const auto record = static_cast<std::uint32_t>(std::countr_zero(declines_));
-        if (!frames_.append({.kind = frame_item::decline, .record = record})) return;
-    }
+    declines_.take_while(
+        [this](std::uint32_t record) { return frames_.append({.kind = frame_item::decline, .record = record}); });
 }
 
 void rdma_rendezvous::look_for_received() noexcept {

@@ -36,11 +36,11 @@ class rdma_rendezvous {
     /// The receiver has invited `bytes` of a send.
     void admit(message_operation& s, std::uint64_t bytes, const bulk_ticket& ticket) noexcept;
     /// Nothing will be written for this record; the receiver has yet to be informed.
-    void decline(std::uint32_t record) noexcept { declines_ |= std::uint64_t{1} << record; }
+    void decline(std::uint32_t record) noexcept { declines_.add(record); }
     /// The receiver learns of it in another way.
-    void decline_no_more(std::uint32_t record) noexcept { declines_ &= ~(std::uint64_t{1} << record); }
+    void decline_no_more(std::uint32_t record) noexcept { declines_.remove(record); }
     /// True until the receiver has been informed: the record must not be reused before.
-    [[nodiscard]] bool owes_decline(std::uint32_t record) const noexcept { return (declines_ >> record & 1) != 0; }
+    [[nodiscard]] bool owes_decline(std::uint32_t record) const noexcept { return declines_.has(record); }
 
     /// Advances all sends and receives. Sends whose memory can't be registered are declined and appended to
     /// `called_for`: they go in pieces.
@@ -64,8 +64,7 @@ class rdma_rendezvous {
     operation_list invited_;                      ///< receives whose memory is open to the peer
     operation_list writing_;                      ///< sends to memory that is open to this rank: admitted, or under way
     bulk_ticket ticket_[send_records::records]{}; ///< of these, by record
-    std::uint64_t declines_ = 0;                  ///< a bit for each declined record, until the peer is informed
-    static_assert(send_records::records == 64);
+    record_set declines_;                         ///< declined, until the peer is informed
     static_assert(send_records::records == bulk_link::records); // a send's record also identifies its bytes there
 };
 

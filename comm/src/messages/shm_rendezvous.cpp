@@ -9,7 +9,6 @@
 #include <halocline/comm/detail/take_line.hpp>
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 namespace halocline::comm {
@@ -228,16 +227,15 @@ void shm_rendezvous::withdraw(message_operation& o) noexcept {
 /// Its record and what it has staged are left to its receiver, which may still read both.
 void shm_rendezvous::withdraw_send(message_operation& s) noexcept {
     announced_.remove(s);
-    withdrawn_ |= std::uint64_t{1} << s.record;
-    untold_ |= std::uint64_t{1} << s.record;
+    withdrawn_.add(s.record);
+    untold_.add(s.record);
     withdrawn_generation_[s.record] = s.generation;
     // A receiver that reads this process's memory continues; one that needs staged copies would wait forever.
     records_[s.record].sender_pieces.fetch_or(send_record::withdrawn, std::memory_order_release);
 }
 
 announcement shm_rendezvous::take_untold() noexcept {
-    const auto record = static_cast<std::uint32_t>(std::countr_zero(untold_));
-    untold_ &= untold_ - 1;
+    const std::uint32_t record = untold_.take();
     announcement a;
     a.generation = withdrawn_generation_[record];
     a.record = record;
@@ -245,13 +243,12 @@ announcement shm_rendezvous::take_untold() noexcept {
 }
 
 void shm_rendezvous::take_back_withdrawn() noexcept {
-    for (std::uint64_t left = withdrawn_; left != 0; left &= left - 1) {
-        const auto record = static_cast<std::uint32_t>(std::countr_zero(left));
-        if (records_[record].phase_of(withdrawn_generation_[record]) != send_record::received) continue;
-        withdrawn_ &= ~(std::uint64_t{1} << record);
-        untold_ &= ~(std::uint64_t{1} << record);
+    withdrawn_.for_each([this](std::uint32_t record) {
+        if (records_[record].phase_of(withdrawn_generation_[record]) != send_record::received) return;
+        withdrawn_.remove(record);
+        untold_.remove(record);
         give_back(record);
-    }
+    });
 }
 
 /// The send ends as if the message had been received.

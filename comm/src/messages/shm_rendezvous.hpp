@@ -43,14 +43,14 @@ class shm_rendezvous {
     void receive(message_operation& r, std::uint64_t bytes, const announcement& a) noexcept;
     /// Takes the next steps of the announced sends, and of the receives in which their sender has a part.
     void progress() noexcept {
-        if (withdrawn_ != 0) take_back_withdrawn();
+        if (!withdrawn_.empty()) take_back_withdrawn();
         if (!announced_.empty()) announced_.for_each([this](message_operation& s) { follow(s); });
         if (!receiving_.empty()) receiving_.for_each([this](message_operation& r) { go_on(r); });
     }
     /// Waits only while a sender is writing into the receive's buffer.
     void withdraw(message_operation& o) noexcept;
     /// Sender: does the receiver have to be informed that a send was withdrawn?
-    [[nodiscard]] bool has_untold() const noexcept { return untold_ != 0; }
+    [[nodiscard]] bool has_untold() const noexcept { return !untold_.empty(); }
     /// Identifies such a send for the receiver, which will now be informed.  Pre: has_untold().
     [[nodiscard]] announcement take_untold() noexcept;
     /// Receiver: has the send been withdrawn whose message no receive has met yet?
@@ -102,10 +102,9 @@ class shm_rendezvous {
     send_records free_;
     std::uint64_t generation_ = 0; ///< of the latest announcement
     operation_list announced_;
-    std::uint64_t withdrawn_ = 0; ///< a bit for each record whose send is gone, until its receiver has finished with it
+    record_set withdrawn_; ///< sends that are gone, until their receivers have finished with the records
     std::uint64_t withdrawn_generation_[send_records::records]{}; ///< of these
-    std::uint64_t untold_ = 0; ///< a bit for each of them of which the receiver has yet to be informed
-    static_assert(send_records::records == 64);
+    record_set untold_;                                           ///< of these, until the receiver is informed
     static constexpr std::uint32_t no_record = send_records::records;
     std::uint32_t staging_ = no_record; ///< the record whose pieces lie in the staging area
     outbox* outbox_;
