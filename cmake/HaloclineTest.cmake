@@ -29,11 +29,16 @@ function(halocline_add_test_program target)
   endforeach()
 endfunction()
 
+add_custom_target(threads_tests) # builds what label `threads` runs: `cmake --build --preset tsan --target threads_tests`
+
 function(halocline_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "TARGET;TIMEOUT" "SOURCES;LINK;SEES;RANKS;LABELS;ARGS;CONFIGURATIONS")
   if(NOT arg_TARGET)
     string(REPLACE "." "_" arg_TARGET ${name})
     halocline_add_test_program(${arg_TARGET} SOURCES ${arg_SOURCES} LINK ${arg_LINK} SEES ${arg_SEES})
+  endif()
+  if("threads" IN_LIST arg_LABELS)
+    add_dependencies(threads_tests ${arg_TARGET})
   endif()
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300) # for what hangs: a loaded machine takes many times what a test needs
