@@ -12,7 +12,13 @@
 
 namespace halocline::comm {
 
-void fail_system(const std::string& what) { throw error(what + ": " + std::strerror(errno)); }
+void fail_system(const std::string& what) {
+    const int code = errno;
+    const char* const remedy = code == EMFILE   ? "; raise 'ulimit -n'"
+                               : code == ENFILE ? "; the whole system has no more (sysctl fs.file-max)"
+                                                : "";
+    throw error(what + ": " + std::strerror(code) + remedy);
+}
 
 std::uint64_t descriptor_room() {
     rlimit files{};

@@ -27,7 +27,7 @@ class descriptor {
     int fd_;
 };
 
-/// Throws error: the attempted operation, and the text for errno.
+/// Throws error: the attempted operation, the text for errno, and the remedy if there are no descriptors left.
 [[noreturn]] void fail_system(const std::string& what);
 
 /// Number of files, sockets and the like that this process may still open.

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks of a node that connect while the system's limits on sockets and descriptors are in their way.
+#include "control/socket_plane.hpp"
+
+#include <halocline/comm/job.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <new>
+#include <string>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+namespace {
+
+using namespace halocline;
+using namespace halocline::comm;
+using namespace std::chrono_literals;
+
+/// What the ranks of a test share.
+struct meeting_place {
+    static constexpr int most_ranks = 32;
+    std::atomic<int> listening{0}, connected{0};
+    std::array<std::array<char, 64>, most_ranks> name{};
+    std::array<int, most_ranks> pid{};
+    std::array<std::array<char, 1024>, most_ranks> trouble{}; ///< "": the rank has connected with all others
+};
+
+void wait_until(const std::atomic<int>& count, int n) {
+    for (const auto end = std::chrono::steady_clock::now() + 30s; count < n;) {
+        if (std::chrono::steady_clock::now() > end) return;
+        std::this_thread::sleep_for(1ms);
+    }
+}
+
+class node {
+  public:
+    explicit node(int count) : ranks(count) {
+        void* p = mmap(nullptr, sizeof(meeting_place), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (p != MAP_FAILED) place_ = new (p) meeting_place;
+    }
+    ~node() { munmap(place_, sizeof *place_); }
+    node(const node&) = delete;
+    node& operator=(const node&) = delete;
+
+    /// Connects that many processes, and returns the trouble of each.
+    std::vector<std::string> connect() {
+        std::vector<pid_t> children;
+        for (int r = 0; r < ranks; ++r) {
+            const pid_t child = fork();
+            if (child == 0) {
+                be(r);
+                _exit(0);
+            }
+            children.push_back(child);
+        }
+        for (const pid_t child : children) waitpid(child, nullptr, 0);
+        std::vector<std::string> all;
+        for (int r = 0; r < ranks; ++r) all.emplace_back(place_->trouble[r].data());
+        return all;
+    }
+
+    const int ranks;
+    int backlog = 100;
+    int late = 0;                                        ///< ranks below this one begin when the others have connected
+    std::function<void(int rank)> at_start = [](int) {}; ///< called before a rank listens
+    std::function<void(int rank)> at_last = [](int) {};  ///< called before it connects
+    bool knows_pids = true;                              ///< otherwise each is in a pid namespace of its own
+    std::function<std::string(job_core&)> body = [](job_core&) { return std::string(); }; ///< once it has connected
+
+  private:
+    void be(int rank) const {
+        std::string trouble;
+        try {
+            close_range(3, ~0U, 0); // what the test was started with: limits are about the largest number in use
+            at_start(rank);
+            job_options options;
+            options.deadline = 20s;
+            job_core core(rank, ranks, options, "a test", std::make_shared<node_slab>(std::size_t{2} << 20));
+            unix_listener listener(backlog);
+            std::ranges::copy(listener.name(), place_->name[rank].begin());
+            place_->pid[rank] = getpid();
+            ++place_->listening;
+            wait_until(place_->listening, ranks);
+
+            std::vector<peer_address> peers;
+            for (int r = 0; r < ranks; ++r)
+                if (r != rank) peers.push_back({r, place_->name[r].data(), knows_pids ? place_->pid[r] : 0});
+            if (rank < late) std::this_thread::sleep_for(500ms);
+            at_last(rank);
+            core.watch = std::make_unique<socket_plane>(core, std::move(listener), peers, std::string(32, 's'));
+            ++place_->connected;
+            wait_until(place_->connected, ranks); // nobody leaves before that and is taken for dead
+            trouble = std::ranges::count(core.peer_base, nullptr) == 0 ? body(core) : "a slab is not mapped";
+        } catch (const std::exception& e) {
+            trouble = e.what();
+            ++place_->connected;
+        }
+        trouble.copy(place_->trouble[rank].data(), place_->trouble[rank].size() - 1);
+    }
+
+    meeting_place* place_ = nullptr;
+};
+
+void allow_descriptors(rlim_t n) {
+    rlimit files{};
+    getrlimit(RLIMIT_NOFILE, &files);
+    files.rlim_cur = n;
+    if (setrlimit(RLIMIT_NOFILE, &files) != 0) throw error("setrlimit");
+}
+
+/// From now on this process may open n more.
+void allow_more_descriptors(std::uint64_t n) {
+    rlimit files{};
+    getrlimit(RLIMIT_NOFILE, &files);
+    allow_descriptors(files.rlim_cur - descriptor_room() + n);
+}
+
+/// Can a child of this process become a user without privileges?
+bool can_drop_privileges() {
+    const pid_t child = fork();
+    if (child == 0) _exit(geteuid() != 0 || setresuid(65534, 65534, 65534) == 0 ? 0 : 1);
+    int how = -1;
+    waitpid(child, &how, 0);
+    return how == 0;
+}
+
+TEST(NearConnect, WaitsForRoomForTheDescriptorsOfAllSlabs) {
+    if (!can_drop_privileges()) GTEST_SKIP() << "there is no user without privileges, for whom Linux counts them";
+    node n(24);
+    n.late = 12; // 144 descriptors are sent before anybody receives one
+    n.at_start = [](int) {
+        if (geteuid() == 0 && setresuid(65534, 65534, 65534) != 0) throw error("setresuid");
+        allow_descriptors(80);
+    };
+
+    EXPECT_EQ(n.connect(), std::vector<std::string>(24));
+}
+
+TEST(NearConnect, WaitsForRoomInABacklogThatIsSmallerThanTheNode) {
+    node n(24);
+    n.late = 1;
+    n.backlog = 1; // at least 16 are made of it
+
+    EXPECT_EQ(n.connect(), std::vector<std::string>(24));
+}
+
+void expect_remedy_on_every_rank(const std::vector<std::string>& troubles, const std::string& what) {
+    for (const std::string& t : troubles) {
+        EXPECT_NE(t.find(what), std::string::npos) << t;
+        EXPECT_NE(t.find("ulimit -n"), std::string::npos) << t;
+    }
+}
+
+TEST(NearConnect, ARankThatCanAcceptNoMoreSaysSo) {
+    node n(8);
+    n.late = 1;
+    n.at_last = [](int rank) {
+        if (rank == 0) allow_more_descriptors(7 + 3); // all pidfds, some of the sockets
+    };
+
+    expect_remedy_on_every_rank(n.connect(), "cannot accept the connections of the other ranks of this node");
+}
+
+TEST(NearConnect, ARankThatCanReceiveNoSlabSaysSo) {
+    node n(8);
+    n.late = 1;
+    n.at_last = [](int rank) {
+        if (rank == 0) allow_more_descriptors(7 + 7); // all pidfds and sockets
+    };
+
+    expect_remedy_on_every_rank(n.connect(), "can't be received");
+}
+
+} // namespace
