@@ -184,4 +184,18 @@ TEST(NearConnect, ARankThatCanReceiveNoSlabSaysSo) {
     expect_remedy_on_every_rank(n.connect(), "can't be received");
 }
 
+TEST(NearConnect, ADeathIsSeenByARankThatMayNotOpenTwoDescriptorsPerPeer) {
+    node n(12);
+    n.knows_pids = false; // so there is nothing to watch but sockets
+    n.body = [](job_core& core) {
+        allow_descriptors(16); // at least as many as it watches
+        if (core.rank == 11) _exit(1);
+        const auto end = std::chrono::steady_clock::now() + 5s;
+        while (core.failed() == status::ok && std::chrono::steady_clock::now() < end) core.watch->look();
+        return core.failed() == status::peer_died ? std::string() : "it does not know that rank 11 died";
+    };
+
+    EXPECT_EQ(n.connect(), std::vector<std::string>(12));
+}
+
 } // namespace

@@ -113,6 +113,7 @@ void socket_plane::far_connector::wait_for_events() {
     polled_.assign(1, {listener_.fd(), POLLIN, 0});
     for (const attempt& a : attempts_) {
         const int fd = a.handshake ? a.handshake->fd() : a.socket.fd();
+        if (fd < 0) continue; // poll() refuses more entries than the process may have descriptors
         polled_.push_back({fd, static_cast<short>(a.handshake ? POLLIN : POLLOUT), 0});
     }
     for (const authentication& p : accepted_) polled_.push_back({p.fd(), POLLIN, 0});

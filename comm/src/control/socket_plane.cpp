@@ -44,11 +44,17 @@ socket_plane::socket_plane(job_core& core, unix_listener own, const std::vector<
     watch_all();
 }
 
+/// Only what is open: poll() refuses more entries than the process may have descriptors, even if they name none.
 void socket_plane::watch_all() {
     watched_.clear();
-    for (const link& l : links_)
-        watched_.push_back({l.gone ? -1 : l.socket.fd(), static_cast<short>(l.far ? POLLIN : POLLRDHUP), 0});
-    for (const link& l : links_) watched_.push_back({l.gone ? -1 : l.process.fd(), POLLIN, 0});
+    watched_links_.clear();
+    const auto add = [this](const link& l, const descriptor& d, int events) {
+        if (l.gone || !d) return;
+        watched_.push_back({d.fd(), static_cast<short>(events), 0});
+        watched_links_.push_back(static_cast<int>(&l - links_.data()));
+    };
+    for (const link& l : links_) add(l, l.socket, l.far ? POLLIN : POLLRDHUP);
+    for (const link& l : links_) add(l, l.process, POLLIN);
 }
 
 void socket_plane::leave_to_parent() noexcept {
@@ -58,6 +64,7 @@ void socket_plane::leave_to_parent() noexcept {
         l.gone = l.goodbye = true;
     }
     watched_.clear();
+    watched_links_.clear();
 }
 
 socket_plane::~socket_plane() {
@@ -114,7 +121,7 @@ std::vector<pollfd> socket_plane::ends() const {
     for (const link& l : links_) {
         if (l.gone) continue;
         all.push_back({l.socket.fd(), POLLRDHUP, 0});
-        all.push_back({l.process.fd(), POLLIN, 0});
+        if (l.process) all.push_back({l.process.fd(), POLLIN, 0});
     }
     return all;
 }
@@ -205,9 +212,8 @@ bool socket_plane::lives_on(const link& l) noexcept {
 void socket_plane::note_end(link& l, int error) noexcept {
     if (l.gone) return;
     l.gone = true;
-    const std::size_t n = links_.size();
-    const std::size_t i = static_cast<std::size_t>(&l - links_.data());
-    if (watched_.size() == 2 * n) watched_[i].fd = watched_[n + i].fd = -1; // nothing more to watch
+    for (std::size_t i = 0; i < watched_.size(); ++i)
+        if (&links_[watched_links_[i]] == &l) watched_[i].fd = -1; // nothing more to watch
     if (l.goodbye) return;
     if (error == EBADF || error == ENOTSOCK) return core_.publish(status::aborted, rank_, lost_descriptors);
     if (error == 0 && lives_on(l)) return core_.publish(status::aborted, l.rank, lost_descriptors);
@@ -244,12 +250,12 @@ void socket_plane::look() noexcept {
             if (std::exchange(l.owes, false)) say_far(l.rank, far_word::awake, rank_);
     }
     if (poll(watched_.data(), watched_.size(), 0) <= 0) return;
-    const std::size_t n = links_.size();
-    for (std::size_t i = 0; i < n; ++i) {
-        if (watched_[i].revents == 0 && watched_[n + i].revents == 0) continue;
-        const bool process_ended = watched_[n + i].revents != 0;
-        receive(links_[i]); // its last words may be a goodbye
-        if (process_ended) note_end(links_[i], 0);
+    for (std::size_t i = 0; i < watched_.size(); ++i) {
+        if (watched_[i].revents == 0) continue;
+        link& l = links_[watched_links_[i]];
+        const bool process_ended = watched_[i].fd == l.process.fd();
+        receive(l); // its last words may be a goodbye
+        if (process_ended) note_end(l, 0);
     }
 }
 

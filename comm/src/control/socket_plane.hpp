@@ -128,6 +128,7 @@ class socket_plane final : public pairwise_mail, public liveness {
     std::vector<link> links_;            // one per peer
     std::vector<int> link_of_;           // by rank, -1: none
     std::vector<pollfd> watched_;        // sockets, then processes; look() must not allocate
+    std::vector<int> watched_links_;     // whose each of them is
     bool told_far_ = false;
     bool owes_ = false; // on any link
     at_fork child_{[this] { leave_to_parent(); }};

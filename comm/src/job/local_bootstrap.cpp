@@ -95,19 +95,24 @@ class hub {
     /// Waits for the launcher's socket. False if `end` has passed.  Err: rank_failure: a rank has ended.
     [[nodiscard]] bool is_ready(int events, time_point end) const {
         std::vector<pollfd> polled{{fd_, static_cast<short>(events), 0}};
-        for (int r = 0; r < ranks_; ++r)
-            polled.push_back({r == rank_ ? -1 : lifelines_[r], 0, 0}); // only their closing matters
+        std::vector<int> rank_of{rank_}; // by place in `polled`
+        for (int r = 0; r < ranks_; ++r) {
+            if (r == rank_ || lifelines_[r] < 0) continue;
+            polled.push_back({lifelines_[r], 0, 0}); // only its closing matters
+            rank_of.push_back(r);
+        }
         while (true) {
             const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
             if (left.count() <= 0) return false;
             if (poll(polled.data(), polled.size(), static_cast<int>(std::min<long>(left.count(), 60'000))) <= 0)
                 continue;
             if (polled[0].revents != 0) return true;
-            for (int r = 0; r < ranks_; ++r) {
-                if (polled[r + 1].revents == 0) continue;
+            for (std::size_t i = 1; i < polled.size(); ++i) {
+                if (polled[i].revents == 0) continue;
                 // The launcher knows how it ended, or has the answer already, unless it is stopped.
                 constexpr int patience_ms = 200;
                 if (poll(polled.data(), 1, patience_ms) > 0) return true;
+                const int r = rank_of[i];
                 std::int32_t pid = -1;
                 const bool known = ::read(lifelines_[r], &pid, sizeof pid) == static_cast<ssize_t>(sizeof pid);
                 dead(r, known ? pid : -1, host_name(), "ended");
