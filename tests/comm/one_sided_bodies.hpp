@@ -324,6 +324,7 @@ inline void expect_calls_of_another_table_are_told(const job& j) {
 }
 
 inline void expect_bad_one_sided_input_is_told(const job& j) {
+    const std::size_t used = j.memory().used();
     const std::vector<int> twice{0, 0}, nobody{99};
     EXPECT_NE(refusal([&] { exposure(j, twice, 8, {"two"}); }).find("names neighbour 0 twice"), std::string::npos);
     EXPECT_NE(refusal([&] { exposure(j, nobody, 8, {"none"}); }).find("99 is not a rank"), std::string::npos);
@@ -345,6 +346,10 @@ inline void expect_bad_one_sided_input_is_told(const job& j) {
             EXPECT_NE(std::string(e.what()).find("need 17592186044416 MiB"), std::string::npos) << e.what();
         }
     }
+    if (j.ranks() > 1) { // one rank has no room, so that the others have to do without the memory they got
+        EXPECT_THROW(exposure(j, all_ranks(j), j.rank() == 1 ? std::size_t{1} << 46 : 4096, {"uneven"}), slab_full);
+    }
+    EXPECT_EQ(j.memory().used(), used) << "what was refused keeps memory";
     EXPECT_NE(refusal([&] { remote_calls(j, all_ranks(j), {}, ~std::size_t{0}); }).find("room for"), std::string::npos);
     remote_functions table;
     const auto nothing = table.add<int>("nothing", [](std::size_t, int) {});

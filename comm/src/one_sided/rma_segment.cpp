@@ -83,20 +83,17 @@ rma_segment::rma_segment(const comm::job& j, const std::string& name, std::span<
 /// Allocates a control line for each neighbour to write to, then the payload. Collective.
 void rma_segment::lay_out_block(std::size_t count) {
     const std::size_t lines = count * sizeof(control_line);
-    job.collectively([&] {
-        block_bytes_ = sum_or_most(lines, payload_bytes);
-        block_ = static_cast<std::byte*>(job.core().memory->allocate_for_peers(block_bytes_, alignof(control_line)));
-    });
-    for (std::size_t n = 0; n < count; ++n) new (block_ + n * sizeof(control_line)) control_line;
-    payload = block_ + lines;
+    job.collectively([&] { block_ = slab_block(job.core(), sum_or_most(lines, payload_bytes)); });
+    for (std::size_t n = 0; n < count; ++n) new (block_.start() + n * sizeof(control_line)) control_line;
+    payload = block_.start() + lines;
     std::memset(payload, 0, payload_bytes);
 }
 
 /// Swaps the positions of the blocks and fills in the neighbours. Collective.
 void rma_segment::meet(const std::string& name, std::string_view shape, std::span<const int> ranks) {
     const job_core& core = job.core();
-    const auto start = static_cast<std::uint64_t>(block_ - core.memory->base());
-    const auto lines = static_cast<std::uint64_t>(payload - block_);
+    const auto start = static_cast<std::uint64_t>(block_.start() - core.memory->base());
+    const auto lines = static_cast<std::uint64_t>(payload - block_.start());
     std::vector<std::string> out;
     for (std::size_t n = 0; n < ranks.size(); ++n)
         out.push_back(block_card{name, std::string(shape), n, start, lines, payload_bytes}.written());
@@ -112,7 +109,7 @@ void rma_segment::meet(const std::string& name, std::string_view shape, std::spa
                                   "), rank " + std::to_string(peer) + " makes '" + theirs.name + "' (" + theirs.shape +
                                   "); make the same on both, with the same sizes");
             }
-            auto* const mine = reinterpret_cast<control_line*>(block_ + n * sizeof(control_line));
+            auto* const mine = reinterpret_cast<control_line*>(block_.start() + n * sizeof(control_line));
             const std::string& transport = core.members[peer].transport;
             if (transport != "self" && transport != "shm") {
                 neighbours.push_back(
@@ -247,7 +244,7 @@ rma_segment::~rma_segment() {
         return;
     }
     const closing_scope closing(job.core().doing);
-    parked_block parked{block_, block_bytes_, {}};
+    parked_block parked = block_.release();
     for (auto& [transport, memory] : exposed_) parked.exposed.push_back(std::move(memory));
     for (const neighbour& peer : neighbours) {
         if (peer.receiving) peer.bulk->give_up(0);

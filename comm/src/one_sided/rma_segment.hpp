@@ -7,6 +7,7 @@
 
 #include "far_link.hpp"
 #include "job/job_core.hpp"
+#include "job/slab_block.hpp"
 #include "job/waiting.hpp"
 #include "network/bulk_link.hpp"
 
@@ -88,6 +89,11 @@ class rma_segment {
     [[nodiscard]] exposure_counts counts() const noexcept;
 
     comm::job job;
+
+  private:
+    slab_block block_; // before what is connected to it
+
+  public:
     std::vector<neighbour> neighbours;
     std::byte* payload = nullptr;
     std::size_t payload_bytes = 0;
@@ -114,8 +120,6 @@ class rma_segment {
     std::size_t largest_claimed_ = largest_claimed(); // for puts into memory that both share
     std::map<std::string, std::shared_ptr<const exposed_memory>, std::less<>> exposed_; // the payload, by transport
     channel_set channels_;                                                              // for all far neighbours
-    std::byte* block_ = nullptr;
-    std::size_t block_bytes_ = 0;
 };
 
 template <class Try>
