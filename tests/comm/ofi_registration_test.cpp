@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each mode of registration requires, using a domain that records the calls: no device is needed.
 #include "ofi/registration.hpp"
+#include "ofi/world.hpp"
 
 #include <gtest/gtest.h>
 
+#include <memory_resource>
 #include <rdma/fi_errno.h>
 #include <string>
 
@@ -96,6 +98,42 @@ TEST(OfiRegistration, WhatFailsIsNamedAndLeavesNothing) {
     EXPECT_EQ(r.error, -FI_ENOMEM);
     EXPECT_STREQ(r.call, "fi_mr_enable");
     EXPECT_EQ(e.calls, "reg bind enable close ");
+}
+
+/// Counts what it has handed out.
+struct counted_memory final : std::pmr::memory_resource {
+    std::size_t taken = 0;
+
+  private:
+    void* do_allocate(std::size_t bytes, std::size_t alignment) override {
+        taken += bytes;
+        return std::pmr::new_delete_resource()->allocate(bytes, alignment);
+    }
+    void do_deallocate(void* p, std::size_t bytes, std::size_t alignment) override {
+        taken -= bytes;
+        std::pmr::new_delete_resource()->deallocate(p, bytes, alignment);
+    }
+    [[nodiscard]] bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
+};
+
+TEST(OfiRegistration, AnEndThatNobodyConnectsGivesItsMemoryBackOnceLibfabricHasLetGoOfIt) {
+    counted_memory memory;
+    ofi_world world("tcp;ofi_rxm", "127.0.0.1");
+    ofi_end& end = world.open(memory, 0, 1, 1000, 1000);
+    fi_ops* const ops = end.region->fid.ops;
+    fi_ops busy = *ops;
+    busy.close = [](fid*) { return -FI_EBUSY; };
+    end.region->fid.ops = &busy;
+
+    world.release(end);
+    world.sweep();
+    EXPECT_GT(memory.taken, 0u) << "the peer may connect";
+    end.refused = true;
+    world.sweep();
+    EXPECT_GT(memory.taken, 0u) << "it is still registered";
+    end.region->fid.ops = ops;
+    world.sweep();
+    EXPECT_EQ(memory.taken, 0u);
 }
 
 } // namespace

@@ -168,12 +168,37 @@ inline void expect_fewer_windows_are_refused(const job& j) {
     EXPECT_TRUE(both);
 }
 
+/// Neither windows that both ends refused nor the others of their connection keep memory for good.  Pre: rank 0 or 1.
+inline void expect_refused_windows_keep_no_memory(const job& j) {
+    const std::array other{1 - j.rank()};
+    const auto meet = [&] { static_cast<void>(j.exchange(other, std::array{std::string()})); };
+    std::vector<std::size_t> used; // by attempt; it may include what the last ones await farewells for
+    std::size_t of_one = 0;
+    for (int attempt = 0; attempt < 10; ++attempt) {
+        meet();
+        used.push_back(j.memory().used());
+        connection c(j, other[0], {"unlike"});
+        words refused_in(j.rank() == 0 ? 30'000 : 40'000, 0, &j.memory()),
+            refused_out(refused_in.size(), 0, &j.memory());
+        words in(5000, 0, &j.memory()), out(5000, 0, &j.memory());
+        const recv_window<std::uint64_t> receives_refused(c, refused_in);
+        const send_window<std::uint64_t> sends_refused(c, refused_out);
+        const recv_window<std::uint64_t> receives(c, in);
+        const send_window<std::uint64_t> sends(c, out);
+        of_one = j.memory().used() - used.back();
+        meet(); // so that both know of all windows
+        EXPECT_NE(refusal([&] { c.connect(); }).find("'unlike'"), std::string::npos);
+    }
+    EXPECT_LE(used.back(), used[2] + 2 * of_one) << of_one << " bytes each";
+}
+
 inline void expect_unlike_ends_are_refused(const job& j) {
     if (j.ranks() >= 2 && j.rank() < 2) {
         expect_other_sizes_are_refused(j);
         expect_other_types_are_refused(j);
         expect_senders_alone_are_refused(j);
         expect_fewer_windows_are_refused(j);
+        expect_refused_windows_keep_no_memory(j);
     }
     // What was joined at one end only does not obstruct what comes after it.
     for (int k = 0; k < 3; ++k) {

@@ -26,6 +26,7 @@ channel_set::channel_set(const job& j, std::span<const channel_request> requests
         steps.greet_peers();
     } catch (...) {
         const closing_scope closing(core.doing);
+        steps.refuse_ends();
         lanes_ = {}; // says farewell
         steps.give_block_back();
         throw;

@@ -84,6 +84,7 @@ class channel_setup {
     /// Only after all ranks have agreed: an end must not send anything, even a farewell, to an end that will never
     /// connect.
     void connect() {
+        connecting_ = true;
         j_.collectively([&] {
             for_each_lane([&]<class C>(std::vector<C>& lane) {
                 if constexpr (std::is_same_v<C, mpi_channel>) {
@@ -114,6 +115,15 @@ class channel_setup {
         });
     }
 
+    /// Called after a step that threw, before the lanes are cleared: if no rank has begun to connect, nobody writes to
+    /// their ends.
+    void refuse_ends() noexcept {
+        if (connecting_ || core_.failed() != status::ok) return;
+        for_each_lane([]<class C>(std::vector<C>& lane) {
+            if constexpr (requires(C & c) { c.refuse(); })
+                for (C& c : lane) c.refuse();
+        });
+    }
     /// Called after a step that threw.
     void give_block_back() {
         // Nothing has been sent, so no farewells are due, unless a rank died half-way; then the job is over anyway.
@@ -191,6 +201,7 @@ class channel_setup {
     const channel_set_options& options_;
     std::uint32_t plan_id_;
     requests_by_peer by_peer_;
+    bool connecting_ = false;
     std::byte* block_ = nullptr; // control lines and slots of the lanes without cards
     std::size_t block_bytes_ = 0;
     std::vector<std::size_t> offset_; // by request: its part of the block

@@ -6,6 +6,7 @@
 
 #include <halocline/comm/detail/mock_channel.hpp>
 
+#include <exception>
 #include <optional>
 
 namespace halocline::comm {
@@ -91,20 +92,27 @@ void connection::connect() {
                           std::to_string(there.recvs) + " receive windows there; each needs one of the other kind");
     };
 
+    std::exception_ptr refused; // the first window that was
     for (window_end* w : c.windows) {
         const std::string card_key = c.peers_key(w->sends() ? 'r' : 's', w->number());
         const std::string operation = "the other end of " + w->title() + " (send tag " +
                                       std::to_string(c.options.send_tag) + ", receive tag " +
                                       std::to_string(c.options.receive_tag) + " here; there the other way round)";
-        for (waiter waiting(core); core.windows.letters.find(c.peer, card_key) == nullptr;) {
-            core.windows.letters.collect(core.post);
-            if (core.windows.letters.find(c.peer, card_key) != nullptr) break;
-            if (const auto there = peers_counts()) refuse(*there); // letters arrive in order: no such window
-            if (const status s = waiting.again(c.peer); s != status::ok) core.raise(s, operation);
+        const auto is_here = [&] { return core.windows.letters.find(c.peer, card_key) != nullptr; };
+        try {
+            for (waiter waiting(core); !is_here() && !refused;) {
+                core.windows.letters.collect(core.post);
+                if (is_here()) break;
+                if (const auto there = peers_counts()) refuse(*there); // letters arrive in order: no such window
+                if (const status s = waiting.again(c.peer); s != status::ok) core.raise(s, operation);
+            }
+            if (is_here()) w->connect(*core.windows.letters.find(c.peer, card_key));
+        } catch (const input_error&) { // the other windows are joined all the same, so that they can say farewell
+            if (!refused) refused = std::current_exception();
         }
-        w->connect(*core.windows.letters.find(c.peer, card_key));
-        core.windows.letters.forget(c.peer, card_key);
+        if (is_here()) core.windows.letters.forget(c.peer, card_key);
     }
+    if (refused) std::rethrow_exception(refused);
     c.windows.clear();
     core.windows.letters.collect(core.post);
     if (const auto there = peers_counts(); there && (there->sends != c.recvs || there->recvs != c.sends))

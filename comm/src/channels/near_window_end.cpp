@@ -29,11 +29,10 @@ constexpr std::size_t least_helped = 16 * 1024, least_helped_by_system = 64 * 10
 near_window_end::near_window_end(job_core& core, const window_request& r)
     : core_(core), request_(r),
       exposed_(r.bytes() >= (r.sends ? least_helped : largest_in_slot + 1) && core.memory->contains(r.buffer)),
-      block_bytes_(shm_channel::block_bytes(exposed_ ? 0 : r.bytes_in()) + (exposed_ ? sizeof(helped_copy) : 0)) {
-    block_ = static_cast<std::byte*>(core.memory->allocate_for_peers(block_bytes_, alignof(control_line)));
-    new (block_) control_line;
+      block_(core, shm_channel::block_bytes(exposed_ ? 0 : r.bytes_in()) + (exposed_ ? sizeof(helped_copy) : 0)) {
+    new (block_.start()) control_line;
     if (!exposed_) return;
-    new (block_ + sizeof(control_line)) helped_copy;
+    new (block_.start() + sizeof(control_line)) helped_copy;
     core.memory->pin(r.buffer);
 }
 
@@ -41,13 +40,19 @@ near_window_end::~near_window_end() {
     if (core_.in_forked_child()) return;
     const closing_scope closing(core_.doing);
     if (channel_) channel_->close();
-    parked_block parked{block_, block_bytes_, {reinterpret_cast<const control_line*>(block_)}};
+    if (unmatched_) { // nobody will say farewell
+        if (exposed_) core_.memory->unpin(request_.buffer);
+        return;
+    }
+    const auto* const line = reinterpret_cast<const control_line*>(block_.start());
+    parked_block parked = block_.release();
+    parked.lines.push_back(line);
     if (exposed_) parked.pinned.push_back(request_.buffer);
     core_.park(std::move(parked));
 }
 
 void near_window_end::tell(wire_writer& card) const {
-    card.number(place_of(core_, block_).address).number(place_of(core_, request_.buffer));
+    card.number(place_of(core_, block_.start()).address).number(place_of(core_, request_.buffer));
     card.number(probe_.card());
 }
 
@@ -61,10 +66,11 @@ void near_window_end::connect(wire_reader& card, int peer, std::uint32_t id) {
     const buffer_place& target = request_.sends ? theirs : own;
     direct_ = bytes > largest_in_slot && target.in_slab != 0;
     const std::size_t out = direct_ ? 0 : request_.bytes_out(), in = direct_ ? 0 : request_.bytes_in();
-    channel_.emplace(std::size_t{0}, peer, id, out, in, remote_block, block_);
+    channel_.emplace(std::size_t{0}, peer, id, out, in, remote_block, block_.start());
     helped_from_ = source.in_slab != 0 ? least_helped : least_helped_by_system;
     if (direct_ && source.address != 0 && bytes >= helped_from_)
-        shared_ = reinterpret_cast<helped_copy*>((request_.sends ? remote_block : block_) + sizeof(control_line));
+        shared_ =
+            reinterpret_cast<helped_copy*>((request_.sends ? remote_block : block_.start()) + sizeof(control_line));
     if (!request_.sends) {
         if (shared_ != nullptr) reach_source(peer_memory(core_, peer, probe, source.in_slab == 0), source);
         return;

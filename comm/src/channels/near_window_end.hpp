@@ -8,6 +8,7 @@
 #include "connection_core.hpp"
 #include "control/wire.hpp"
 #include "job/job_core.hpp"
+#include "job/slab_block.hpp"
 #include "node/peer_memory.hpp"
 
 #include <halocline/comm/detail/shm_channel.hpp>
@@ -51,6 +52,8 @@ class near_window_end {
     void tell(wire_writer& card) const;
     /// Pre: the rest of `card` is what the other end's tell() wrote.
     void connect(wire_reader& card, int peer, std::uint32_t id);
+    /// Both ends refuse each other: the peer never writes here.  Pre: connect() is not called, either.
+    void refuse() noexcept { unmatched_ = true; }
     [[nodiscard]] bool is_connected(status&) noexcept { return true; }
 
     // Calls of a step.  Pre: connect().
@@ -118,11 +121,11 @@ class near_window_end {
 
     job_core& core_;
     const window_request& request_;
-    bool exposed_;               // the user's buffer lies in this rank's slab, and the peer reads or writes it there
-    memory_probe probe_;         // lets the peer find out whether it can read this process
-    bool direct_ = false;        // messages go into the receiver's own buffer
-    std::byte* block_ = nullptr; // in this rank's slab: control line, and slots unless direct
-    std::size_t block_bytes_ = 0;
+    bool exposed_; // the user's buffer lies in this rank's slab, and the peer reads or writes it there
+    bool unmatched_ = false;
+    memory_probe probe_;                              // lets the peer find out whether it can read this process
+    bool direct_ = false;                             // messages go into the receiver's own buffer
+    slab_block block_;                                // in this rank's slab: control line, and slots unless direct
     std::byte* remote_ = nullptr;                     // sender: the peer's buffer, if direct
     peer_buffer source_;                              // receiver: the peer's buffer, if direct
     std::optional<shm_channel> channel_;              // once connected

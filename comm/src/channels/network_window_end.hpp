@@ -30,6 +30,8 @@ class network_window_end {
         if constexpr (requires { channel_.connect(theirs); }) channel_.connect(theirs);
         if constexpr (waits_for_peer) connection_.send_letter(request_.sends ? 'S' : 'R', number_, "");
     }
+    /// See near_window_end.
+    void refuse() noexcept { channel_.refuse(); }
     /// Whether the peer has connected its end, too. `state`: set to a bad status if that can no longer be found out.
     [[nodiscard]] bool is_connected(status& state) noexcept {
         if (peer_connected_) return true;

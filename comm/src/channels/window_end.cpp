@@ -68,6 +68,7 @@ void window_end::connect(const std::string& peer_card) {
     const auto count = card.number<std::uint64_t>();
     const std::string name = card.text(), their_transport = card.text();
     const auto refuse = [&](const std::string& mine, const std::string& theirs) {
+        std::visit([](auto& w) { w.refuse(); }, way_); // as the other end does, which compares the same
         throw input_error(title() + ": " + mine + " here, " + theirs + " at rank " + std::to_string(peer) + " ('" +
                           name + "'); make both ends' windows alike, in the same order");
     };

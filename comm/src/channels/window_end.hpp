@@ -32,7 +32,7 @@ class window_end {
     window_end(const window_end&) = delete;
     window_end& operator=(const window_end&) = delete;
 
-    /// Joins the two ends.  Err: input_error if the peer's is another kind of window.
+    /// Joins the two ends.  Err: input_error, at both ends, if the peer's is another kind of window.
     void connect(const std::string& peer_card);
 
     // The calls of a step, as the windows' init(), post(), test() and wait() make them (window.hpp).

@@ -136,8 +136,8 @@ bool mpi_world::close_end(mpi_end& e) noexcept {
     const bool joined = e.requests != nullptr, clean = !joined || closed(e);
     const bool idle = module_->channel_close(e.requests) != 0;
     // Otherwise a message may still arrive with this tag, or be read from this memory, so both stay taken. So does the
-    // tag of an end that was never joined: the peer's end may have been, and say farewell.
-    if (joined && clean && idle) return_tag(e.tag);
+    // tag of an end that was never joined, unless neither was: the peer's end may have been, and say farewell.
+    if ((joined || e.refused) && clean && idle) return_tag(e.tag);
     if (idle) e.deallocate();
     holds_memory_ = holds_memory_ || !idle;
     if (clean && idle && e.windows) --e.windows->channels;

@@ -100,6 +100,11 @@ void network_channel<World, End>::keep(std::shared_ptr<const void> memory) noexc
 }
 
 template <class World, class End>
+void network_channel<World, End>::refuse() noexcept {
+    end_->refused = true;
+}
+
+template <class World, class End>
 void network_channel<World, End>::close() noexcept {
     if (end_) end_.get_deleter().say_farewell(*end_);
 }

@@ -68,6 +68,7 @@ struct network_end {
     direct_values values;
     bool joined = false, greeting_said = false, greeted = false, farewell_said = false, farewell_came = false;
     bool released = false;           ///< the channel is gone
+    bool refused = false;            ///< neither end ever connects to the other, so nobody writes here
     int error = 0;                   ///< the library's code for the first failure
     status lost = status::peer_died; ///< the status that this means for a wait
 

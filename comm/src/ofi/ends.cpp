@@ -108,15 +108,16 @@ void ofi_world::connect(ofi_end& e, const std::string& peer_card) {
     greet(e);
 }
 
-void ofi_world::close_end(ofi_end& e) noexcept {
-    close_object(e.region);
+bool ofi_world::close_end(ofi_end& e) noexcept {
+    if (!close_object(e.region)) return false;
     e.deallocate();
+    return true;
 }
 
 void ofi_world::sweep() noexcept {
     if (endpoint_->is_cut) return; // everything goes with the world
     for (auto& e : ends_) {
-        if (!e || !e->released || e->error || !e->has_room() || !e->over()) continue;
+        if (!e || !e->released || e->error || !e->has_room() || !(e->over() || e->refused)) continue;
         if (e->receives_posted >
             0) { // for a message that will not come: the memory goes once they have been taken back
             if (!std::exchange(e->cancelled, true)) {
@@ -124,7 +125,7 @@ void ofi_world::sweep() noexcept {
             }
             continue;
         }
-        close_end(*e);
+        if (!close_end(*e)) continue;
         free_ids_.push_back(e->id);
         e = nullptr;
     }

@@ -27,10 +27,12 @@ struct ofi_info_deleter {
 };
 using ofi_info_list = std::unique_ptr<fi_info, ofi_info_deleter>;
 
+/// False if libfabric still uses it; then it can be closed again later.
 template <class T>
-void close_object(T*& object) noexcept {
-    if (object != nullptr) fi_close(&object->fid);
+bool close_object(T*& object) noexcept {
+    if (object != nullptr && fi_close(&object->fid) != 0) return false;
     object = nullptr;
+    return true;
 }
 
 } // namespace halocline::comm

@@ -205,7 +205,8 @@ class ofi_world {
     /// Writes what is due at that end, as far as there is room; poll() writes the rest.
     void push(ofi_end& end) noexcept;
     int push_all(ofi_end& end) noexcept;
-    void close_end(ofi_end& end) noexcept;
+    /// False if libfabric may still access its memory, which stays taken.
+    bool close_end(ofi_end& end) noexcept;
 
     std::unique_ptr<endpoint> endpoint_;
     std::vector<std::string> shared_files_; ///< provider shm: those of the ranks that it reaches

@@ -58,6 +58,9 @@ class network_channel : public message_slots {
     /// Keeps `memory`, which the peer may write, until the peer's farewell has arrived, even if this channel is
     /// destroyed first.
     void keep(std::shared_ptr<const void> memory) noexcept;
+    /// Both ends refuse each other: the peer never connects to this one, so its memory need not be kept for the peer.
+    /// Pre: this end never connects, either.
+    void refuse() noexcept;
     /// Sends a farewell in place of the next epoch: a peer that waits for it gets status::aborted.
     void close() noexcept;
 
