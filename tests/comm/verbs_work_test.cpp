@@ -15,6 +15,7 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
+#include <memory_resource>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -601,6 +602,122 @@ TEST(VerbsWork, ADirectMessageEndsWithThePeer) {
     ASSERT_TRUE(pair.to.arrived(1));
     ASSERT_TRUE(pair.to.sent(1));
     EXPECT_EQ(pair.to.check(1), status::aborted);
+}
+
+/// Counts what it has handed out.
+struct counted_memory final : std::pmr::memory_resource {
+    std::size_t taken = 0;
+
+  private:
+    void* do_allocate(std::size_t bytes, std::size_t alignment) override {
+        taken += bytes;
+        return std::pmr::new_delete_resource()->allocate(bytes, alignment);
+    }
+    void do_deallocate(void* p, std::size_t bytes, std::size_t alignment) override {
+        taken -= bytes;
+        std::pmr::new_delete_resource()->deallocate(p, bytes, alignment);
+    }
+    [[nodiscard]] bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
+};
+
+/// A plan of two channels between two ranks in this process.
+struct plan_of_two {
+    verbs_library library = loop_library();
+    counted_memory memory;
+    verbs_world here{{}, loop_link_timeout, &library}, there{{}, loop_link_timeout, &library};
+    std::vector<verbs_channel> to, from;
+    std::size_t first_pair = loop_device::pairs.size();
+
+    plan_of_two() {
+        for (const int rank : {0, 1}) {
+            verbs_world& world = rank == 0 ? here : there;
+            const std::string addresses[] = {here.address(), there.address()};
+            world.connect(addresses, rank);
+            for (std::size_t i = 0; i < 2; ++i)
+                (rank == 0 ? to : from).emplace_back(world, memory, i, 1 - rank, 1, 64, 64);
+            verbs_channel::complete(world, 1);
+        }
+        for (std::size_t i = 0; i < 2; ++i) {
+            to[i].connect(from[i].card());
+            from[i].connect(to[i].card());
+        }
+        for (int look = 0; look < 2; ++look)
+            for (auto* ends : {&to, &from})
+                for (verbs_channel& c : *ends) static_cast<void>(c.connected());
+    }
+    /// The device finds out that the first channel's peer can't be reached; then the channel goes.
+    void lose_the_first() {
+        loop_sends = IBV_WC_RETRY_EXC_ERR;
+        to[0].send(1, 0);
+        loop_sends = IBV_WC_SUCCESS;
+        EXPECT_TRUE(to[0].arrived(1));
+        EXPECT_NE(to[0].trouble(), "");
+        to.erase(to.begin());
+        here.sweep();
+    }
+};
+
+TEST(VerbsWork, LateCompletionsOfALostChannelReachNobody) {
+    plan_of_two plan;
+    loop_device::pair& lost = loop_device::pairs[plan.first_pair];
+    const std::size_t before = plan.memory.taken;
+
+    plan.lose_the_first();
+    EXPECT_LT(plan.memory.taken, before) << "its block";
+    std::vector<std::vector<unsigned char>> reused; // what the allocator gives to others, if it has the end's memory
+    for (std::size_t bytes = 256; bytes <= 4096; bytes += 16)
+        for (int i = 0; i < 4; ++i) reused.emplace_back(bytes, 0xAA);
+    for (const std::uint64_t id : lost.receives)
+        loop_device::complete(lost.recv_cq, id, IBV_WC_RECV, 0, 0, IBV_WC_WR_FLUSH_ERR);
+    plan.from[1].send(1, 0);
+
+    EXPECT_TRUE(plan.to[0].arrived(1));
+    EXPECT_EQ(plan.to[0].check(1), status::ok) << plan.to[0].trouble();
+    for (const auto& block : reused)
+        EXPECT_EQ(std::ranges::count(block, 0xAA), static_cast<std::ptrdiff_t>(block.size())) << block.size();
+}
+
+TEST(VerbsWork, ThePlansQueueGoesWithItsLastChannel) {
+    const int before = loop_device::open_queues;
+    plan_of_two plan;
+    EXPECT_EQ(loop_device::open_queues, before + 2);
+    plan.lose_the_first();
+    EXPECT_EQ(loop_device::open_queues, before + 2);
+
+    plan.to.clear();
+    plan.from.clear();
+    for (verbs_world* w : {&plan.here, &plan.there}) w->sweep();
+
+    EXPECT_EQ(loop_device::open_queues, before + 1) << "the lost channel's peer still waits for its farewell";
+}
+
+TEST(VerbsWork, MemoryThatTheDeviceDoesNotLetGoOfStaysTaken) {
+    for (const bool of_queue_pair : {true, false}) {
+        plan_of_two plan;
+        if (of_queue_pair)
+            plan.library.destroy_qp = [](ibv_qp*) { return EBUSY; };
+        else
+            plan.library.dereg_mr = [](ibv_mr*) { return EBUSY; };
+        const std::size_t before = plan.memory.taken;
+
+        plan.lose_the_first();
+
+        EXPECT_EQ(plan.memory.taken, before) << of_queue_pair;
+        plan.library = loop_library();
+    }
+}
+
+TEST(VerbsWork, ALinkEndsIfTheDeviceDoesNotLetGoOfAMessageThatWasGivenUp) {
+    loop_bulk bulk({});
+    std::vector<std::byte> in(100'000);
+    bulk_ticket ticket;
+    ASSERT_EQ(bulk.from->receive(0, in, ticket), bulk_link::opening::open);
+    bulk.library.dereg_mr = [](ibv_mr*) { return EBUSY; };
+
+    bulk.from->give_up(0);
+
+    EXPECT_TRUE(bulk.from->failed());
+    bulk.library = loop_library();
 }
 
 } // namespace

@@ -72,7 +72,7 @@ bulk_link::opening verbs_bulk_link::open(transfer& t, std::byte* data, std::size
         ibv_mr* const region = port_.lib.reg_mr(port_.domain, start, n, access);
         return verbs_registration{region, region != nullptr ? 0 : errno};
     };
-    return t.open(data, bytes, piece_, make, [&](verbs_registration& r) { port_.lib.dereg_mr(r.region); });
+    return t.open(data, bytes, piece_, make, [&](verbs_registration& r) { deregister(r); });
 }
 
 bulk_link::opening verbs_bulk_link::receive(std::uint32_t record, std::span<std::byte> into,
@@ -126,7 +126,12 @@ bool verbs_bulk_link::closed_if_done(transfer& t) noexcept {
 }
 
 void verbs_bulk_link::close(transfer& t) noexcept {
-    t.close([&](verbs_registration& r) { port_.lib.dereg_mr(r.region); });
+    t.close([&](verbs_registration& r) { deregister(r); });
+}
+
+/// The peer may have been given up half-way: memory that stays registered is protected by ending the link.
+void verbs_bulk_link::deregister(const verbs_registration& r) noexcept {
+    if (port_.lib.dereg_mr(r.region) != 0) pair_.close();
 }
 
 } // namespace halocline::comm

@@ -80,6 +80,7 @@ class verbs_bulk_link final : public bulk_link {
     void push(std::uint32_t record) noexcept;
     bool closed_if_done(transfer& t) noexcept;
     void close(transfer& t) noexcept;
+    void deregister(const verbs_registration& r) noexcept;
 
     verbs_world::port& port_;
     verbs_world::bulk_pair& pair_;

@@ -47,7 +47,7 @@ void verbs_world::bulk_pair::close() noexcept {
     if (queue_pair == nullptr) return;
     own_port.lib.destroy_qp(queue_pair);
     queue_pair = nullptr;
-    fail(-ECANCELED, "the job has ended");
+    fail(-ECANCELED, "the job has ended, or the device didn't let go of memory");
 }
 
 void verbs_world::bulk_pair::write(std::uint32_t record, ibv_sge from, std::uint64_t to, std::uint32_t key) noexcept {

@@ -28,6 +28,7 @@ void verbs_world::take_completions(verbs_plan& plan) noexcept {
 
 void verbs_world::take(const ibv_wc& c) noexcept {
     link& l = link::of(c.wr_id);
+    if (l.closed) return; // requests that were flushed when it failed
     ++l.completions;
     if (c.status != IBV_WC_SUCCESS) {
         if (l.error == 0) l.vendor_error = c.vendor_err;

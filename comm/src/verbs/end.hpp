@@ -17,6 +17,7 @@ struct verbs_plan {
     std::uint32_t id = 0;
     const verbs_library& lib;
     ibv_cq* queue = nullptr;
+    std::size_t open_links = 0; ///< not closed yet
 
     verbs_plan(std::uint32_t plan_id, const verbs_library& functions) : id(plan_id), lib(functions) {}
     verbs_plan(const verbs_plan&) = delete;
@@ -60,6 +61,8 @@ struct verbs_world::link : verbs_end {
     std::array<ibv_recv_wr, batch> receives_chained{};
     const char* failed_call = nullptr;
     std::uint32_t vendor_error = 0;
+    bool closed = false;       ///< remains only because completions in the plan's queue may still name it
+    bool holds_memory = false; ///< closed, but the device didn't let go of its memory
 
     void chain_values();
     void travel_inline(bool yes) {

@@ -6,6 +6,8 @@
 
 #include <halocline/base/error.hpp>
 
+#include <utility>
+
 namespace halocline::comm {
 
 verbs_end& verbs_world::open(std::pmr::memory_resource& memory, int peer, std::uint32_t plan_id, std::size_t send_bytes,
@@ -35,6 +37,7 @@ verbs_end& verbs_world::open(std::pmr::memory_resource& memory, int peer, std::u
         links_.pop_back();
         throw;
     }
+    ++l.plan->open_links;
     return l;
 }
 
@@ -69,10 +72,15 @@ void verbs_world::link::chain_values() {
 }
 
 void verbs_world::close(link& l) noexcept {
+    if (std::exchange(l.closed, true)) return;
+    --l.plan->open_links;
     // The queue pair first: after that nothing is written here any more.
-    if (l.queue_pair != nullptr) port_->lib.destroy_qp(l.queue_pair);
-    port_->lib.dereg_mr(l.region);
-    l.deallocate();
+    l.holds_memory =
+        (l.queue_pair != nullptr && port_->lib.destroy_qp(l.queue_pair) != 0) || port_->lib.dereg_mr(l.region) != 0;
+    if (!l.holds_memory) {
+        l.deallocate();
+        l.kept = nullptr;
+    }
 }
 
 void verbs_world::sweep() noexcept {
@@ -81,14 +89,14 @@ void verbs_world::sweep() noexcept {
         p->poll();
         return p->ended();
     });
-    std::erase_if(links_, [&](const std::unique_ptr<link>& l) {
-        if (!l->released) return false;
-        if (l->joined) {
-            take_completions(*l->plan);
-            if (!l->ended()) return false;
-        }
-        close(*l);
-        return true;
+    for (const std::unique_ptr<link>& l : links_) {
+        if (!l->released || l->closed) continue;
+        if (l->joined) take_completions(*l->plan);
+        if (!l->joined || l->ended()) close(*l);
+    }
+    // With the last of them the plan's queue goes, and with that whatever named them.
+    std::erase_if(links_, [](const std::unique_ptr<link>& l) {
+        return l->closed && !l->holds_memory && l->plan->open_links == 0;
     });
 }
 

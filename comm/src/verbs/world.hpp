@@ -134,6 +134,7 @@ class verbs_world {
     /// A write of the peer has arrived: its immediate (verbs/tags.hpp), and its number of bytes.
     void arrive(link& l, std::uint32_t immediate, std::uint32_t bytes) noexcept;
     void fail(link& l, int code, const char* call) noexcept;
+    /// Its memory is given back, unless the device may still access it.
     void close(link& l) noexcept;
 
     std::unique_ptr<port> port_;
