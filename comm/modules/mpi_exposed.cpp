@@ -38,29 +38,38 @@ int hear(exposed_slots& e) {
     return code;
 }
 
+int make_windows(halocline_mpi_windows& w, int count, void* const* slots, const std::uint64_t* bytes, MPI_Info info) {
+    HALOCLINE_TRY(MPI_Info_set(info, "no_locks", "true"));
+    for (int i = 0; i < 2 * count; ++i) {
+        MPI_Win& window = w.all.emplace_back(MPI_WIN_NULL);
+        HALOCLINE_TRY(MPI_Win_create(slots[i], static_cast<MPI_Aint>(bytes[i / 2]), 1, info, w.world->data, &window));
+        HALOCLINE_TRY(MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN));
+    }
+    return MPI_SUCCESS;
+}
+
 } // namespace
 
 int windows_open(halocline_mpi_world* world, int count, void* const* slots, const std::uint64_t* bytes,
                  halocline_mpi_windows** windows) {
     HALOCLINE_TRY(usable(*world));
     world->used = true;
-    auto* w = new halocline_mpi_windows;
-    *windows = w;
-    w->world = world;
+    auto made = std::make_unique<halocline_mpi_windows>();
+    made->world = world;
     MPI_Info info = MPI_INFO_NULL;
     HALOCLINE_TRY(MPI_Info_create(&info));
-    HALOCLINE_TRY(MPI_Info_set(info, "no_locks", "true"));
-    for (int i = 0; i < 2 * count; ++i) {
-        MPI_Win& window = w->all.emplace_back(MPI_WIN_NULL);
-        HALOCLINE_TRY(MPI_Win_create(slots[i], static_cast<MPI_Aint>(bytes[i / 2]), 1, info, world->data, &window));
-        HALOCLINE_TRY(MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN));
-    }
-    return MPI_Info_free(&info);
+    const int code = make_windows(*made, count, slots, bytes, info);
+    const int freed = MPI_Info_free(&info);
+    // Those made before a failure stay with MPI: freeing them would wait for ranks on which there was none.
+    if (code != MPI_SUCCESS) return code;
+    *windows = made.release();
+    return freed;
 }
 
 int windows_free(halocline_mpi_windows* windows) {
     HALOCLINE_TRY(usable(*windows->world));
-    for (MPI_Win& window : windows->all) HALOCLINE_TRY(MPI_Win_free(&window));
+    for (MPI_Win& window : windows->all)
+        if (window != MPI_WIN_NULL) HALOCLINE_TRY(MPI_Win_free(&window)); // null: freed before an earlier call failed
     delete windows;
     return MPI_SUCCESS;
 }

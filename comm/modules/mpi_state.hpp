@@ -12,7 +12,9 @@
 #include <vector>
 
 #define HALOCLINE_TRY(call)                                                                                            \
-    if (const int code = (call); code != MPI_SUCCESS) return code
+    do {                                                                                                               \
+        if (const int code = (call); code != MPI_SUCCESS) return code;                                                 \
+    } while (false)
 
 struct halocline_mpi_windows {
     const halocline_mpi_world* world = nullptr;

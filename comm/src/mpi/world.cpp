@@ -46,6 +46,12 @@ mpi_world::mpi_world(const mpi_launch& launch, const progress& check) {
 
     guard g(check);
     const int code = module_->open(launch.communicator, launch.communicator_bytes, guard::give_up, &g, &world_);
+    // An exception from here on ends no mpi_world, whose destructor would do this.
+    const auto close = [this, code](halocline_mpi_world* opened) {
+        const bool fine = code == HALOCLINE_MPI_OK; // then what is thrown is thrown on every rank
+        module_->close(opened, fine ? 1 : 0, fine ? 0 : 1);
+    };
+    std::unique_ptr<halocline_mpi_world, decltype(close)> opened(world_, close);
     version_ = module_->version();
     g.rethrow();
     if (code == HALOCLINE_MPI_LEFT) {
@@ -75,13 +81,15 @@ mpi_world::mpi_world(const mpi_launch& launch, const progress& check) {
                           version_ + " sees a world of " + std::to_string(ranks_) + " (" + path_.string() +
                           "): start the program with the mpirun of " + version_ + ", or unset HALOCLINE_MPI");
     }
-    if (!launch.communicator || launch.title.empty() || module_->started_ranks() != 1) return;
-    const auto started = mpi_launch_from_environment(); // by the other MPI's launcher: N worlds of one rank each
+    const bool may_be_alone = launch.communicator && !launch.title.empty() && module_->started_ranks() == 1;
+    const auto started = may_be_alone ? mpi_launch_from_environment() : std::nullopt;
+    // By the other MPI's launcher: N worlds of one rank each.
     if (started && started->ranks > 1 && !started->title.empty() && started->title != launch.title) {
         throw input_error("MPI: the launcher is " + started->title + "'s and started " +
                           std::to_string(started->ranks) + " ranks (" + started->evidence + "), but " +
                           launch.evidence + ", which sees a world of 1: start it with the mpirun of " + version_);
     }
+    opened.release(); // NOLINT: kept in world_
 }
 
 mpi_world::~mpi_world() {
@@ -167,12 +175,15 @@ std::shared_ptr<mpi_windows> mpi_world::expose(std::span<const mpi_slots> slots,
         count = std::max(count, reader.number<std::size_t>());
         while (!reader.empty()) ++closed[reader.number<std::uint64_t>()];
     }
-    std::erase_if(windows_, [&](const auto& w) {
-        if (closed[w->number] != ranks_) return false;
+    for (auto w = windows_.begin(); w != windows_.end();) {
+        if (closed[(*w)->number] != ranks_) {
+            ++w;
+            continue;
+        }
         const blocking_call call(doing_, -1);
-        require(module_->windows_free(w->handle), "freeing windows");
-        return true;
-    });
+        require(module_->windows_free((*w)->handle), "freeing windows");
+        w = windows_.erase(w);
+    }
     if (count == 0) return nullptr;
 
     std::vector<void*> places(2 * count, nullptr);
@@ -183,8 +194,12 @@ std::shared_ptr<mpi_windows> mpi_world::expose(std::span<const mpi_slots> slots,
     }
     auto made = std::make_shared<mpi_windows>(mpi_windows{nullptr, plans_exposed_++, slots.size()});
     const blocking_call call(doing_, -1);
-    require(module_->windows_open(world_, static_cast<int>(count), places.data(), bytes.data(), &made->handle),
-            "making windows (MPI_Win_create)");
+    const int code = module_->windows_open(world_, static_cast<int>(count), places.data(), bytes.data(), &made->handle);
+    if (code != HALOCLINE_MPI_OK) { // MPI may have some of them
+        clean_ = false;
+        holds_memory_ = true;
+    }
+    require(code, "making windows (MPI_Win_create)");
     return windows_.emplace_back(std::move(made));
 }
 
