@@ -3,6 +3,7 @@
 
 #include "reduce_totals.hpp"
 
+#include <halocline/base/error.hpp>
 #include <halocline/dirac/padded_links.hpp>
 #include <halocline/dirac/reference.hpp>
 
@@ -21,7 +22,16 @@ struct reading {
     std::optional<file_error> contradiction; ///< the same on every rank
 };
 
-/// Collective.  Err: file_error: unreadable.
+/// Err: input_error unless the lattice is the file's, or made of whole copies of it.
+void require_whole_copies(const lattice::gauge_file& file, const lattice::coordinate& global) {
+    for (int mu = 0; mu < lattice::dimensions; ++mu)
+        if (global[mu] % file.extents[mu] != 0)
+            throw input_error("'" + file.path + "' holds links on " + lattice::to_string(file.extents) +
+                              " sites, but the lattice is " + lattice::to_string(global) +
+                              ": each extent must be that of the file or a multiple of it");
+}
+
+/// Collective.  Err: input_error: another lattice; file_error: unreadable.
 reading read_as(const comm::job& j, const lattice::decomposition& cut, const lattice::gauge_file& file) {
     const lattice::box local = cut.local_box(j.rank());
     reading r;
@@ -29,6 +39,7 @@ reading read_as(const comm::job& j, const lattice::decomposition& cut, const lat
     found.format = file.format;
     lattice::gauge_totals mine;
     j.collectively([&] {
+        require_whole_copies(file, cut.global());
         found.links = lattice::gauge_field(local.extents, lattice::gauge_components);
         mine = lattice::read_links(file, local, found.links);
     });

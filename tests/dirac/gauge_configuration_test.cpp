@@ -6,6 +6,7 @@
 #include <halocline/comm/job.hpp>
 #include <halocline/dirac/gauge_configuration.hpp>
 #include <halocline/dirac/reference.hpp>
+#include <halocline_test/refusal.hpp>
 
 #include <gtest/gtest.h>
 
@@ -96,6 +97,27 @@ TEST(GaugeConfiguration, TellsAnOpenBoundary) {
              EXPECT_TRUE(v.open_in_t);
              expect_links_of(open_link, v.links, local);
          });
+}
+
+TEST(GaugeConfiguration, AFileIsRepeatedWholeOrRefused) {
+    const temporary_file t(ildg(8)); // 2.3.4.5; this format records no plaquette that would differ
+    const auto read_on = [&](const coordinate& global, const coordinate& grid) {
+        comm::run_threads(static_cast<int>(volume(grid)), [&](const comm::job& j) {
+            const auto cut = decomposition::even(global, grid);
+            const dirac::verified_links v = dirac::read_configuration(j, cut, open_gauge_file(t.path()));
+            expect_links(v.links, cut.local_box(j.rank()), 0);
+        });
+    };
+
+    EXPECT_EQ(refusal([&] { read_on({4, 3, 4, 10}, {1, 1, 1, 2}); }), "accepted");
+    EXPECT_EQ(refusal([&] {
+                  read_on({2, 3, 4, 8}, {1, 1, 1, 2});
+              }),
+              "'" + t.path() +
+                  "' holds links on 2.3.4.5 sites, but the lattice is 2.3.4.8: each extent must be that of "
+                  "the file or a multiple of it");
+    for (const coordinate& other : {coordinate{3, 3, 4, 5}, coordinate{2, 3, 4, 4}, coordinate{1, 3, 4, 5}})
+        EXPECT_NE(refusal([&] { read_on(other, {1, 1, 2, 1}); }).find("2.3.4.5 sites, but"), std::string::npos);
 }
 
 TEST(GaugeConfiguration, WhatIsWrongInBothFormatsIsRefused) {

@@ -20,7 +20,9 @@ struct verified_links {
     lattice::gauge_format format{}; ///< the file's; openQCD's files open as DDalphaAMG's
     bool open_in_t = false;         ///< the links in t of the last time slice are zero (openQCD)
 };
-/// Reads a file that lattice::open_gauge_file() opened. Collective.  Err: file_error on every rank.
+/// Reads a file that lattice::open_gauge_file() opened. Collective.
+/// Pre:  the lattice that was cut has the file's extents, or multiples of them: then the file is repeated periodically.
+/// Err:  input_error on every rank: a lattice of other extents; file_error: a damaged file.
 /// Cost: a file of openQCD is read twice: only its plaquette, not its header, distinguishes it from DDalphaAMG's.
 verified_links read_configuration(const comm::job& j, const lattice::decomposition& cut,
                                   const lattice::gauge_file& file);
