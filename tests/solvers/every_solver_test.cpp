@@ -86,7 +86,8 @@ TEST_P(EverySolver, SolvesTheZeroRightHandSideByZero) {
 TEST_P(EverySolver, SaysThatASourceIsTooSmall) {
     std::mt19937_64 g(24);
     const linear_system system = friendly_system(g, 10);
-    for (const double size : {1e-130, 1e-300, 1e-308, 1e-318, std::numeric_limits<double>::denorm_min()}) {
+    for (const double size :
+         {1e-130, 1e-160, 1e-200, 1e-297, 1e-300, 1e-308, 1e-318, std::numeric_limits<double>::denorm_min()}) {
         linear_system s = system;
         for (complex& number : s.b) number *= size;
 

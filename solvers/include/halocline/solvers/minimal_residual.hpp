@@ -7,6 +7,7 @@
 #include <halocline/solvers/solve_report.hpp>
 #include <halocline/solvers/solve_run.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <span>
@@ -27,6 +28,13 @@ struct minimal_residual_workspace {
 
 namespace detail {
 
+/// The power of two to multiply a vector of norm rho < 1 by, so that it has a norm near 1: then its products with others
+/// do not underflow, and no bit of its numbers changes.
+inline double scale_up(double rho) noexcept {
+    constexpr int most = 1022; // the largest power whose inverse is a normal number
+    return std::ldexp(1.0, std::clamp(-std::ilogb(rho), 0, most));
+}
+
 /// Minimal residual steps from r = b - A x, rho = ||r||, until the recurrence ends.
 template <class V, vector_space<V> S, linear_operator<V> A, class Callback>
 cycle_end minimal_residual_cycle(S& space, A& a, double rho, V& x, minimal_residual_workspace<V>& work,
@@ -35,6 +43,8 @@ cycle_end minimal_residual_cycle(S& space, A& a, double rho, V& x, minimal_resid
     solve_report& report = run.report;
     cycle_end end;
     stagnation_watch watch(options.stagnation_window, rho, report.iterations);
+    const double scale = scale_up(rho);
+    space.scale(r, scale); // from here on r and w are scaled, x is not
     while (report.iterations < options.max_iterations) {
         // w = A r
         if (!run.ok(a(w, r))) return {.failed = solve_status::failed_communication};
@@ -51,9 +61,10 @@ cycle_end minimal_residual_cycle(S& space, A& a, double rho, V& x, minimal_resid
         if (end.closed) break;
         // alpha = <w, r> / <w, w>
         const complex alpha = options.relaxation * std::conj(products[0]) / ww;
-        space.axpy(x, alpha, r);  // x = x + alpha r
-        space.axpy(r, -alpha, w); // r = r - alpha w
+        space.axpy(x, alpha / scale, r); // x = x + alpha r
+        space.axpy(r, -alpha, w);        // r = r - alpha w
         if (!run.ok(space.norm2(r, rho))) return {.failed = solve_status::failed_communication};
+        rho /= scale;
         if (!std::isfinite(rho)) return {.failed = solve_status::not_finite};
         end.reached = run.reached(rho, on_iteration);
         if (end.reached) break;
