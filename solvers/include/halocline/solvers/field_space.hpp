@@ -43,8 +43,6 @@ class field_space {
     /// norm = ||x||.  Cost: one global sum; a second one only if x = 0 or the squares underflow.
     [[nodiscard]] comm::status norm2(const vector& x, double& norm) noexcept;
 
-    [[nodiscard]] comm::global_sum& sum() const noexcept { return *sum_; }
-
   private:
     std::shared_ptr<const lattice::site_order> order_;
     int components_;

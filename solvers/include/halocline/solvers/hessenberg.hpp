@@ -28,7 +28,7 @@ class hessenberg_least_squares {
         g_[0] = beta;
     }
 
-    /// Appends column j = columns(): h_0j ... h_jj and the real h_{j+1,j} >= 0.
+    /// Appends the next column j: h_0j ... h_jj and the real h_{j+1,j} >= 0.
     /// Returns the least-squares residual |g_{j+1}|.
     double append(std::span<const complex> h, double next) noexcept {
         const int j = columns_++;
@@ -60,7 +60,6 @@ class hessenberg_least_squares {
         return {y_.data(), static_cast<std::size_t>(n)};
     }
 
-    [[nodiscard]] int columns() const noexcept { return columns_; }
     [[nodiscard]] int capacity() const noexcept { return static_cast<int>(r_.cols()); }
 
   private:
