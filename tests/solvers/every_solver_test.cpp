@@ -83,6 +83,17 @@ TEST_P(EverySolver, SolvesTheZeroRightHandSideByZero) {
     EXPECT_EQ(s.x, vector(10));
 }
 
+TEST_P(EverySolver, MultipliesNoZeroVector) {
+    std::mt19937_64 g(26);
+    linear_system s = friendly_system(g, 10);
+
+    const solve_report report = GetParam().solve(s, 1e-12, 0, silently);
+
+    EXPECT_EQ(report.status, solve_status::max_iterations);
+    EXPECT_EQ(report.relative_residual, 1);
+    EXPECT_EQ(report.matvecs, 0);
+}
+
 TEST_P(EverySolver, SaysThatASourceIsTooSmall) {
     std::mt19937_64 g(24);
     const linear_system system = friendly_system(g, 10);
@@ -189,6 +200,33 @@ TEST_P(EverySolver, NeverClaimsConvergenceFalselyOnIllPosedSystems) {
     EXPECT_GT(refused, 250);
     const bool robust = std::string_view(GetParam().name) != "minimal_residual";
     EXPECT_GT(converged, robust ? 250 : -1);
+}
+
+TEST(InnerSolves, NeverComputeTheTrueResidual) {
+    std::mt19937_64 g(27);
+    const linear_system system = friendly_system(g, 24);
+    minimal_residual_options o;
+    o.verify = false;
+    for (const int most : {3, 200}) {
+        linear_system by_cg = system, by_mr = system;
+        const matrix adjoint = system.a.adjoint();
+        cg_normal_workspace<vector> cg(by_cg.space);
+        minimal_residual_workspace<vector> mr(by_mr.space);
+        o.max_iterations = most;
+
+        const solve_report reports[] = {
+            cg_normal(by_cg.space, by_cg.apply(), dense_operator{&by_cg.space, &adjoint}, by_cg.b, by_cg.x, cg, o),
+            minimal_residual(by_mr.space, by_mr.apply(), by_mr.b, by_mr.x, mr, o)};
+
+        for (const solve_report& report : reports) {
+            EXPECT_EQ(report.status, most == 3 ? solve_status::max_iterations : solve_status::unverified);
+            EXPECT_TRUE(std::isnan(report.relative_residual));
+        }
+        EXPECT_EQ(reports[0].matvecs, 2 * reports[0].iterations + 1);
+        EXPECT_EQ(reports[1].matvecs, reports[1].iterations);
+        EXPECT_NEAR(reports[0].recurrence_residual, by_cg.residual(), 1e-12);
+        EXPECT_NEAR(reports[1].recurrence_residual, by_mr.residual(), 1e-12);
+    }
 }
 
 } // namespace

@@ -8,7 +8,7 @@
 #include <halocline/solvers/solve_report.hpp>
 #include <halocline/solvers/solve_run.hpp>
 
-#include <limits>
+#include <cmath>
 
 namespace halocline::solvers {
 
@@ -36,42 +36,37 @@ cycle_end cg_normal_cycle(S& space, D& d, Adjoint& d_dagger, double rho, V& x, c
     };
 
     double z_norm = 0;
-    if (!apply_adjoint(z_norm)) return {.failed = solve_status::failed_communication};
-    if (!std::isfinite(z_norm)) return {.failed = solve_status::not_finite};
-    if (z_norm == 0) return {.failed = solve_status::breakdown}; // r is orthogonal to the range of D
+    if (!apply_adjoint(z_norm)) return cycle_end::failed_communication;
+    if (!std::isfinite(z_norm)) return cycle_end::not_finite;
+    if (z_norm == 0) return cycle_end::breakdown; // r is orthogonal to the range of D
     space.copy(p, z);
 
-    cycle_end end;
     stagnation_watch watch(options.stagnation_window, rho, report.iterations);
-    while (report.iterations < options.max_iterations) {
+    while (!run.used_up()) {
         // w = D p
         double w_norm = 0;
-        if (!run.ok(d(w, p)) || !run.ok(space.norm2(w, w_norm))) return {.failed = solve_status::failed_communication};
+        if (!run.ok(d(w, p)) || !run.ok(space.norm2(w, w_norm))) return cycle_end::failed_communication;
         ++report.matvecs;
         ++report.iterations;
-        if (!std::isfinite(w_norm)) return {.failed = solve_status::not_finite};
-        end.closed = w_norm == 0;
-        if (end.closed) break;
+        if (!std::isfinite(w_norm)) return cycle_end::not_finite;
+        if (w_norm == 0) return cycle_end::closed;
         // alpha = <z, z> / <w, w>
         const double alpha = (z_norm / w_norm) * (z_norm / w_norm);
         space.axpy(x, alpha, p);  // x = x + alpha p
         space.axpy(r, -alpha, w); // r = r - alpha w
         double z_norm_new = 0;
-        if (!run.ok(space.norm2(r, rho)) || !apply_adjoint(z_norm_new))
-            return {.failed = solve_status::failed_communication};
-        if (!std::isfinite(rho) || !std::isfinite(z_norm_new)) return {.failed = solve_status::not_finite};
-        end.reached = run.reached(rho, on_iteration);
-        if (end.reached) break;
-        end.stuck = watch.stuck(rho, report.iterations);
-        end.closed = z_norm_new == 0;
-        if (end.stuck || end.closed) break;
+        if (!run.ok(space.norm2(r, rho)) || !apply_adjoint(z_norm_new)) return cycle_end::failed_communication;
+        if (!std::isfinite(rho) || !std::isfinite(z_norm_new)) return cycle_end::not_finite;
+        if (run.reached(rho, on_iteration)) return cycle_end::reached;
+        if (watch.stuck(rho, report.iterations)) return cycle_end::stuck;
+        if (z_norm_new == 0) return cycle_end::closed;
         // beta = <z_new, z_new> / <z, z>
         const double beta = (z_norm_new / z_norm) * (z_norm_new / z_norm);
         const complex one = 1;
         space.combine(p, beta, {&one, 1}, {&z, 1}); // p = z + beta p
         z_norm = z_norm_new;
     }
-    return end;
+    return cycle_end::length;
 }
 
 } // namespace detail
@@ -84,27 +79,9 @@ requires linear_operator<D, V> && linear_operator<Adjoint, V>
                                      cg_normal_workspace<V>& work, const solve_options& options = {},
                                      Callback&& on_iteration = {}) {
     detail::solve_run run(options);
-    solve_report& report = run.report;
-    if (const auto over = run.begin(space, b, x)) return run.end(*over); // D 0 = 0
-
-    detail::cycle_end cycle;
-    double last_start = std::numeric_limits<double>::infinity();
-    for (;;) {
-        // r = b - D x
-        double rho = 0;
-        if (!run.residual(space, d, work.r, b, x, rho)) return run.end(solve_status::failed_communication);
-        if (!std::isfinite(rho)) return run.end(solve_status::not_finite);
-        if (run.verified(rho)) return run.end(solve_status::converged);
-        if (cycle.stuck) return run.end(solve_status::stagnated);
-        if (cycle.closed && rho > 0.5 * last_start) return run.end(solve_status::breakdown);
-        if (report.iterations >= options.max_iterations) return run.end(solve_status::max_iterations);
-        if (report.iterations > 0) ++report.restarts;
-        last_start = rho;
-
-        cycle = detail::cg_normal_cycle(space, d, d_dagger, rho, x, work, options, run, on_iteration);
-        if (cycle.failed) return run.end(*cycle.failed);
-        if (cycle.reached && !options.verify) return run.end(solve_status::unverified);
-    }
+    return run.repeat(space, d, b, x, work.r, [&](double rho) {
+        return detail::cg_normal_cycle(space, d, d_dagger, rho, x, work, options, run, on_iteration);
+    });
 }
 
 } // namespace halocline::solvers

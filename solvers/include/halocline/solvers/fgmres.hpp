@@ -51,95 +51,60 @@ namespace detail {
 /// Stands for M = 1: no call, no second basis.
 struct no_preconditioner {};
 
-/// The basis of one restart: A Z_m = V_{m+1} H, column by column, from v_0 = r / beta.
+/// One restart: the basis A Z_m = V_{m+1} H, column by column, from v_0 = r / beta; then the best x in x + Z_m.
 template <class V, vector_space<V> S, linear_operator<V> A, class M, class Callback>
-cycle_end arnoldi_cycle(S& space, A& a, M& m, double beta, fgmres_workspace<V>& work, const fgmres_options& options,
-                        solve_run& run, Callback& on_iteration) {
+cycle_end fgmres_cycle(S& space, A& a, M& m, double beta, V& x, fgmres_workspace<V>& work,
+                       const fgmres_options& options, solve_run& run, Callback& on_iteration) {
     constexpr bool preconditioned = !std::is_same_v<M, no_preconditioner>;
     const int length = std::clamp(options.restart_length, 1, work.restart_length());
     const std::span<V> v = work.v, z = preconditioned ? work.z : work.v;
     solve_report& report = run.report;
-    cycle_end end;
+    cycle_end end = cycle_end::length;
 
     stagnation_watch watch(options.stagnation_window, beta, report.iterations);
     space.scale(v[0], 1 / beta);    // v_0 = r / beta
     work.least_squares.reset(beta); // g = beta e_1
-    for (int j = 0; j < length && report.iterations < options.max_iterations; ++j) {
+    for (int j = 0; j < length && !run.used_up() && end == cycle_end::length; ++j) {
         if constexpr (preconditioned) {
-            if (!run.ok(m(z[j], v[j]))) return {.failed = solve_status::failed_communication}; // z_j = M_j v_j
+            if (!run.ok(m(z[j], v[j]))) return cycle_end::failed_communication; // z_j = M_j v_j
             ++report.preconditioner_applications;
         }
-        if (!run.ok(a(v[j + 1], z[j]))) return {.failed = solve_status::failed_communication}; // w = A z_j
+        if (!run.ok(a(v[j + 1], z[j]))) return cycle_end::failed_communication; // w = A z_j
         ++report.matvecs;
         // w = sum_{i<=j} h_ij v_i + h_{j+1,j} v_{j+1}
         const std::span<complex> h(work.h.data(), j + 2);
         const orthonormalised step =
             orthonormalise(space, v.first(j + 2), h, work.scratch, options.reorthogonalise_below);
-        if (!run.ok(step.communication)) return {.failed = solve_status::failed_communication};
+        if (!run.ok(step.communication)) return cycle_end::failed_communication;
         ++report.iterations;
         report.reorthogonalisations += step.repeated;
         if (!step.finite) {
             report.recurrence_residual = std::numeric_limits<double>::quiet_NaN();
-            return {.failed = solve_status::not_finite};
+            return cycle_end::not_finite;
         }
         // min_y || beta e_1 - H y ||
         const double rho = work.least_squares.append(h, step.next);
-        end.reached = run.reached(rho, on_iteration);
-        end.closed = step.next == 0;
-        end.stuck = watch.stuck(rho, report.iterations);
-        if (end.reached || end.closed || end.stuck) break;
+        const bool reached = run.reached(rho, on_iteration), stuck = watch.stuck(rho, report.iterations);
+        if (step.next == 0)
+            end = cycle_end::closed;
+        else if (reached)
+            end = cycle_end::reached;
+        else if (stuck)
+            end = cycle_end::stuck;
     }
+    // x = x + Z y, y = R^{-1} g
+    const std::span<const complex> y = work.least_squares.solve(S::epsilon);
+    space.combine(x, 1, y, z.first(y.size()));
     return end;
 }
 
 template <class V, vector_space<V> S, linear_operator<V> A, class M, class Callback>
 solve_report flexible_gmres(S& space, A& a, M& m, const V& b, V& x, fgmres_workspace<V>& work,
                             const fgmres_options& options, Callback& on_iteration) {
-    const std::span<const V> z = std::is_same_v<M, no_preconditioner> ? work.v : work.z;
     solve_run run(options);
-    solve_report& report = run.report;
-    if (const auto over = run.begin(space, b, x)) return run.end(*over);
-
-    bool x_is_zero = !options.use_initial_guess;
-    double beta = run.b_norm; // ||r||
-    // v_0 = r = b - A x, beta = ||r||
-    auto residual = [&] {
-        if (!x_is_zero) return run.residual(space, a, work.v[0], b, x, beta);
-        space.copy(work.v[0], b);
-        return true;
-    };
-
-    if (!residual()) return run.end(solve_status::failed_communication);
-    stagnation_watch true_watch(options.stagnation_window, beta, 0);
-    for (;;) {
-        if (!std::isfinite(beta)) return run.end(solve_status::not_finite);
-        if (run.verified(beta)) return run.end(solve_status::converged);
-        if (report.iterations >= options.max_iterations) return run.end(solve_status::max_iterations);
-        if (true_watch.stuck(beta, report.iterations)) return run.end(solve_status::stagnated);
-
-        const double beta_start = beta;
-        const cycle_end cycle = arnoldi_cycle(space, a, m, beta, work, options, run, on_iteration);
-        if (cycle.failed) return run.end(*cycle.failed);
-
-        // x = x + Z y, y = R^{-1} g
-        const std::span<const complex> y = work.least_squares.solve(S::epsilon);
-        space.combine(x, 1, y, z.first(y.size()));
-        x_is_zero = false;
-        const bool used_up = report.iterations >= options.max_iterations;
-        if (!options.verify && !cycle.closed && (cycle.reached || cycle.stuck || used_up))
-            return run.end(cycle.reached ? solve_status::unverified
-                           : cycle.stuck ? solve_status::stagnated
-                                         : solve_status::max_iterations,
-                           false);
-        if (!residual()) return run.end(solve_status::failed_communication);
-        if (beta / run.b_norm > options.tolerance) {
-            report.relative_residual = beta / run.b_norm;
-            if (cycle.stuck) return run.end(solve_status::stagnated);
-            // a closed space that didn't contain the solution won't contain it next time
-            if (cycle.closed && beta > 0.5 * beta_start) return run.end(solve_status::breakdown);
-            if (!used_up) ++report.restarts;
-        }
-    }
+    return run.repeat(space, a, b, x, work.v[0], [&](double beta) {
+        return fgmres_cycle(space, a, m, beta, x, work, options, run, on_iteration);
+    });
 }
 
 } // namespace detail

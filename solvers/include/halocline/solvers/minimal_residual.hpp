@@ -41,37 +41,32 @@ cycle_end minimal_residual_cycle(S& space, A& a, double rho, V& x, minimal_resid
                                  const minimal_residual_options& options, solve_run& run, Callback& on_iteration) {
     auto& [r, w] = work.rw;
     solve_report& report = run.report;
-    cycle_end end;
     stagnation_watch watch(options.stagnation_window, rho, report.iterations);
     const double scale = scale_up(rho);
     space.scale(r, scale); // from here on r and w are scaled, x is not
-    while (report.iterations < options.max_iterations) {
+    while (!run.used_up()) {
         // w = A r
-        if (!run.ok(a(w, r))) return {.failed = solve_status::failed_communication};
+        if (!run.ok(a(w, r))) return cycle_end::failed_communication;
         ++report.matvecs;
         ++report.iterations;
         // <r, w>, <w, w>
         std::array<complex, 2> products;
-        if (!run.ok(space.multi_dot(std::span<const V>(work.rw), w, products)))
-            return {.failed = solve_status::failed_communication};
+        if (!run.ok(space.multi_dot(std::span<const V>(work.rw), w, products))) return cycle_end::failed_communication;
         const double ww = products[1].real();
-        if (!std::isfinite(ww) || !std::isfinite(std::abs(products[0]))) return {.failed = solve_status::not_finite};
+        if (!std::isfinite(ww) || !std::isfinite(std::abs(products[0]))) return cycle_end::not_finite;
         // A r = 0, or r is orthogonal to A r: the step is 0 forever
-        end.closed = ww == 0 || products[0] == 0.0;
-        if (end.closed) break;
+        if (ww == 0 || products[0] == 0.0) return cycle_end::breakdown;
         // alpha = <w, r> / <w, w>
         const complex alpha = options.relaxation * std::conj(products[0]) / ww;
         space.axpy(x, alpha / scale, r); // x = x + alpha r
         space.axpy(r, -alpha, w);        // r = r - alpha w
-        if (!run.ok(space.norm2(r, rho))) return {.failed = solve_status::failed_communication};
+        if (!run.ok(space.norm2(r, rho))) return cycle_end::failed_communication;
         rho /= scale;
-        if (!std::isfinite(rho)) return {.failed = solve_status::not_finite};
-        end.reached = run.reached(rho, on_iteration);
-        if (end.reached) break;
-        end.stuck = watch.stuck(rho, report.iterations);
-        if (end.stuck) break;
+        if (!std::isfinite(rho)) return cycle_end::not_finite;
+        if (run.reached(rho, on_iteration)) return cycle_end::reached;
+        if (watch.stuck(rho, report.iterations)) return cycle_end::stuck;
     }
-    return end;
+    return cycle_end::length;
 }
 
 } // namespace detail
@@ -84,25 +79,9 @@ requires linear_operator<A, V>
                                             const minimal_residual_options& options = {},
                                             Callback&& on_iteration = {}) {
     detail::solve_run run(options);
-    solve_report& report = run.report;
-    if (const auto over = run.begin(space, b, x)) return run.end(*over);
-
-    detail::cycle_end cycle;
-    for (;;) {
-        // r = b - A x
-        double rho = 0;
-        if (!run.residual(space, a, work.rw[0], b, x, rho)) return run.end(solve_status::failed_communication);
-        if (!std::isfinite(rho)) return run.end(solve_status::not_finite);
-        if (run.verified(rho)) return run.end(solve_status::converged);
-        if (cycle.closed) return run.end(solve_status::breakdown);
-        if (cycle.stuck) return run.end(solve_status::stagnated);
-        if (report.iterations >= options.max_iterations) return run.end(solve_status::max_iterations);
-        if (report.iterations > 0) ++report.restarts;
-
-        cycle = detail::minimal_residual_cycle(space, a, rho, x, work, options, run, on_iteration);
-        if (cycle.failed) return run.end(*cycle.failed);
-        if (cycle.reached && !options.verify) return run.end(solve_status::unverified);
-    }
+    return run.repeat(space, a, b, x, work.rw[0], [&](double rho) {
+        return detail::minimal_residual_cycle(space, a, rho, x, work, options, run, on_iteration);
+    });
 }
 
 } // namespace halocline::solvers

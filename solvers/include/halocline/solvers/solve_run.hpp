@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every solver does around its recurrence: the start from b and x, the true residual, the record of an iteration,
-// and the end. A solver's own file is left with the formulas of its paper.
+// What every solver does around its recurrence: the start from b and x, the true residual after each cycle, the record
+// of an iteration, and the end. A solver's own file is left with the formulas of its paper.
 #pragma once
 
 #include <halocline/comm/status.hpp>
@@ -10,18 +10,22 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <optional>
 #include <utility>
 
 namespace halocline::solvers::detail {
 
-/// How the recurrence ended between two computations of the true residual, unless by its length.
-struct cycle_end {
-    bool reached = false; ///< the recurrence is at the tolerance
-    bool closed = false;  ///< A times the space adds nothing new: happy breakdown, or a singular system
-    bool stuck = false;   ///< no progress within the stagnation window
-    std::optional<solve_status> failed;
+/// How a recurrence ended between two computations of the true residual.
+enum class cycle_end : std::uint8_t {
+    length,               ///< it ran its length, or the iterations ran out
+    reached,              ///< the recurrence is at the tolerance
+    closed,               ///< A times the space adds nothing new: happy breakdown, or a singular system
+    stuck,                ///< no progress within the stagnation window
+    breakdown,            ///< no further step would change x
+    not_finite,           ///< NaN or infinity
+    failed_communication, ///< solve_report::communication says how
 };
 
 class solve_run {
@@ -31,22 +35,66 @@ class solve_run {
     }
 
     solve_report report;
-    double b_norm = 0; ///< ||b||
 
-    /// Records the status of a step; false: communication failed, so end(failed_communication) is due.
+    /// Records the status of a step; false: communication failed, so cycle_end::failed_communication is due.
     [[nodiscard]] bool ok(comm::status s) noexcept { return (report.communication = s) == comm::status::ok; }
 
+    /// Solves A x = b: computes the true residual r = b - A x, lets cycle(||r||) improve x from it, and starts again,
+    /// until the residual meets the tolerance or there is no point in going on.
+    /// `cycle` returns a cycle_end, and may overwrite r.
+    template <class V, vector_space<V> S, class A, class Cycle>
+    [[nodiscard]] solve_report repeat(S& space, A& a, const V& b, V& x, V& r, Cycle&& cycle) {
+        if (const auto over = begin(space, b, x)) return end(*over);
+        bool x_is_zero = !options_.use_initial_guess;
+        cycle_end last = cycle_end::length;
+        double last_start = std::numeric_limits<double>::infinity(); // ||r|| at the start of the last cycle
+        stagnation_watch watch(options_.stagnation_window, last_start, 0);
+        for (;;) {
+            double rho = b_norm_;
+            if (x_is_zero)
+                space.copy(r, b);
+            else if (!residual(space, a, r, b, x, rho))
+                return end(solve_status::failed_communication);
+            if (!std::isfinite(rho)) return end(solve_status::not_finite);
+            if (verified(rho)) return end(solve_status::converged);
+            if (last == cycle_end::stuck) return end(solve_status::stagnated);
+            // a closed space that didn't contain the solution won't contain it next time
+            if (last == cycle_end::breakdown || (last == cycle_end::closed && rho > 0.5 * last_start))
+                return end(solve_status::breakdown);
+            if (used_up()) return end(solve_status::max_iterations);
+            if (watch.stuck(rho, report.iterations)) return end(solve_status::stagnated);
+
+            if (report.iterations > 0) ++report.restarts;
+            last_start = rho;
+            x_is_zero = false;
+            last = cycle(rho);
+            if (const auto over = without_residual(last)) return end(*over, false);
+        }
+    }
+
+    /// True if no iteration is left.
+    [[nodiscard]] bool used_up() const noexcept { return report.iterations >= options_.max_iterations; }
+    /// Records the recurrence's residual after an iteration; true if it reaches the tolerance.
+    template <class Callback>
+    [[nodiscard]] bool reached(double rho, Callback& on_iteration) {
+        report.recurrence_residual = rho / b_norm_;
+        if (options_.keep_history) report.history.push_back(report.recurrence_residual);
+        on_iteration(iteration_event{report.iterations, report.restarts, report.recurrence_residual});
+        return report.recurrence_residual <= options_.tolerance;
+    }
+
+  private:
     /// Computes ||b||, and sets x = 0 unless it is the initial guess. A value ends the solve before its first
     /// iteration.
     template <class V, vector_space<V> S>
     [[nodiscard]] std::optional<solve_status> begin(S& space, const V& b, V& x) {
-        if (!ok(space.norm2(b, b_norm))) return solve_status::failed_communication;
-        if (!std::isfinite(b_norm)) return solve_status::not_finite;
-        if (!options_.use_initial_guess || b_norm == 0) space.set_zero(x);
+        if (!ok(space.norm2(b, b_norm_))) return solve_status::failed_communication;
+        if (!std::isfinite(b_norm_)) return solve_status::not_finite;
+        if (!options_.use_initial_guess || b_norm_ == 0) space.set_zero(x);
         // The smallest residual that will be divided by and compared.
-        const double least = b_norm * std::max<double>(S::epsilon, options_.tolerance);
+        const double least = b_norm_ * std::max<double>(S::epsilon, options_.tolerance);
         if (least >= std::numeric_limits<double>::min()) return std::nullopt;
-        if (b_norm > 0) return solve_status::source_too_small;
+        if (b_norm_ > 0) return solve_status::source_too_small;
         report.relative_residual = report.recurrence_residual = 0; // A 0 = 0
         return solve_status::converged;
     }
@@ -62,17 +110,24 @@ class solve_run {
     }
     /// Records ||b - A x||, just computed; true if the solve has converged.
     [[nodiscard]] bool verified(double rho) noexcept {
-        report.relative_residual = rho / b_norm;
+        report.relative_residual = rho / b_norm_;
         if (report.iterations == 0) report.recurrence_residual = report.relative_residual;
         return report.relative_residual <= options_.tolerance;
     }
-    /// Records the recurrence's residual after an iteration; true if it reaches the tolerance.
-    template <class Callback>
-    [[nodiscard]] bool reached(double rho, Callback& on_iteration) {
-        report.recurrence_residual = rho / b_norm;
-        if (options_.keep_history) report.history.push_back(report.recurrence_residual);
-        on_iteration(iteration_event{report.iterations, report.restarts, report.recurrence_residual});
-        return report.recurrence_residual <= options_.tolerance;
+
+    /// How the solve ends after this cycle without another true residual; empty: it doesn't.
+    [[nodiscard]] std::optional<solve_status> without_residual(cycle_end last) const noexcept {
+        const auto unless_verified = [&](solve_status s) { return options_.verify ? std::nullopt : std::optional(s); };
+        switch (last) {
+        case cycle_end::length: return used_up() ? unless_verified(solve_status::max_iterations) : std::nullopt;
+        case cycle_end::reached: return unless_verified(solve_status::unverified);
+        case cycle_end::closed:
+        case cycle_end::breakdown: return std::nullopt;
+        case cycle_end::stuck: return unless_verified(solve_status::stagnated);
+        case cycle_end::not_finite: return solve_status::not_finite;
+        case cycle_end::failed_communication: break;
+        }
+        return solve_status::failed_communication;
     }
 
     /// The report of a solve with this status. The residual is kept only if it belongs to the returned x.
@@ -85,8 +140,8 @@ class solve_run {
         return std::move(report);
     }
 
-  private:
     const solve_options& options_;
+    double b_norm_ = 0; ///< ||b||
     std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
