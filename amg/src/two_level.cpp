@@ -4,6 +4,7 @@
 #include <halocline/base/error.hpp>
 #include <halocline/lattice/random.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
@@ -71,6 +72,7 @@ coarse_costs coarse_solver::costs() const {
     c.global_sums = sum_.statistics().sums;
     c.global_sum_bytes = sum_.statistics().bytes;
     c.global_sum_seconds = sum_.statistics().seconds;
+    c.on_chip_seconds = std::max(0.0, c.seconds - c.halo_seconds - c.global_sum_seconds);
     return c;
 }
 

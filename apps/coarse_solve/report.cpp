@@ -23,8 +23,8 @@ std::string describe(const comm::job& j, const problem& p, const run_result& r) 
     append_line(out, "  %-26s %12.4f", "solve", s.solve_seconds);
     append_line(out, "  %-26s %12.4f  %5.1f %% of solve", "  coarse grid", c.seconds,
                 percent(c.seconds, s.solve_seconds));
-    append_line(out, "  %-26s %12.4f  %5.1f %% of coarse", "    on-chip", c.on_chip_seconds(),
-                percent(c.on_chip_seconds(), c.seconds));
+    append_line(out, "  %-26s %12.4f  %5.1f %% of coarse", "    on-chip", c.on_chip_seconds,
+                percent(c.on_chip_seconds, c.seconds));
     append_line(out, "  %-26s %12.4f  %5.1f %%  (pack %.4f, wait %.4f of which late peer %.4f, unpack %.4f)",
                 "    halo", c.halo_seconds, percent(c.halo_seconds, c.seconds), c.pack_seconds, c.wait_seconds,
                 c.imbalance_seconds, c.unpack_seconds);
@@ -75,7 +75,7 @@ std::string to_json(const comm::job& j, const problem& p, const run_result& r) {
     o["seconds"] = {{"setup", s.setup_seconds},
                     {"solve", s.solve_seconds},
                     {"coarse", c.seconds},
-                    {"on_chip", c.on_chip_seconds()},
+                    {"on_chip", c.on_chip_seconds},
                     {"halo", c.halo_seconds},
                     {"global_sums", c.global_sum_seconds},
                     {"halo_pack", c.pack_seconds},

@@ -108,6 +108,18 @@ TEST(Solver, SizeOfTheSourceDoesNotCountUntilItIsTooSmall) {
     EXPECT_EQ(denormal.iterations, 0);
 }
 
+TEST(Solver, TimeOnChipIsThatOfTheSlowestRank) {
+    amg::solver_options options = twelve_vectors();
+    options.blocks = coordinate{2, 2, 2, 2};
+    const amg::coarse_costs alone = solve({4, 4, 4, 8}, {1, 1, 1, 1}, options).report.coarse,
+                            // 2 + 1 + 1 blocks in t: the slowest rank in computing waits least
+        uneven = solve({4, 4, 4, 8}, {1, 1, 1, 3}, options).report.coarse;
+
+    EXPECT_NEAR(alone.on_chip_seconds + alone.halo_seconds + alone.global_sum_seconds, alone.seconds,
+                1e-9 * alone.seconds);
+    EXPECT_GT(uneven.on_chip_seconds + uneven.halo_seconds + uneven.global_sum_seconds, (1 + 1e-6) * uneven.seconds);
+}
+
 TEST(Solver, CoarseLevelAtLeastHalvesTheIterations) {
     amg::solver_options options = twelve_vectors();
     options.blocks = coordinate{2, 2, 2, 2}; // small blocks leave long wavelengths to the coarse level

@@ -67,18 +67,15 @@ struct coarse_costs {
     double unpack_seconds = 0;
     double imbalance_seconds = 0; ///< part of the wait before the peer had started
     double global_sum_seconds = 0;
+    double on_chip_seconds = 0; ///< the rest: arithmetic and memory traffic
     std::uint64_t exchanges = 0;
     std::uint64_t global_sums = 0;
     std::uint64_t global_sum_bytes = 0;
     std::vector<comm::transport_counts> by_transport; ///< this rank's messages and bytes, per transport
-    /// The rest: arithmetic and memory traffic on this chip.
-    [[nodiscard]] double on_chip_seconds() const {
-        const double rest = seconds - halo_seconds - global_sum_seconds;
-        return rest > 0 ? rest : 0;
-    }
 };
 
-/// Seconds are the maximum over ranks; counts and bytes are this rank's.
+/// Each of the seconds is the maximum over ranks, so parts may add up to more than the whole: the rank that computes
+/// longest waits least. Counts and bytes are this rank's.
 struct solver_report {
     solvers::solve_report outer; ///< of the FGMRES in fp64; `relative_residual` is the true one
     double setup_seconds = 0;
