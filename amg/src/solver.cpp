@@ -48,14 +48,19 @@ void require_spinors(const lattice::field<double>& x, const char* name, const la
 
 constexpr int most_times = 10; // in a report
 
+/// Collective, because the lane width and the number of places are a rank's own.
 std::shared_ptr<const lattice::site_order> blocked_order(const comm::job& j, const lattice::decomposition& cut,
                                                          const solver_options& options) {
     const lattice::coordinate block = options.blocks.value_or(default_blocks(cut.global()));
     static_cast<void>(coarse_decomposition(cut, block)); // its errors name the rank grids that would do
     const lattice::box local = cut.local_box(j.rank());
-    const int width =
-        options.lane_width > 0 ? options.lane_width : dirac::preferred_lane_width(local, cut.global(), block);
-    return lattice::site_order::blocked(local, cut.global(), block, width);
+    std::shared_ptr<const lattice::site_order> order;
+    j.collectively([&] {
+        const int width =
+            options.lane_width > 0 ? options.lane_width : dirac::preferred_lane_width(local, cut.global(), block);
+        order = lattice::site_order::blocked(local, cut.global(), block, width);
+    });
+    return order;
 }
 
 /// y = x, from one site order to another.

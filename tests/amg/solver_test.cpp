@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <functional>
 #include <string>
@@ -205,6 +206,22 @@ TEST(Solver, RefusesNumbersThatNoSolveCanBeMadeWith) {
               "solver_options::max_restarts = -1: must be from 1 to 1000000");
     EXPECT_EQ(refused([](auto& o) { o.tolerance = std::nan(""); }),
               "solver_options::tolerance = nan: must be from 1e-300 to 1");
+}
+
+TEST(Solver, RefusesALaneWidthOfOneRankOnAll) {
+    std::array<std::string, 2> refused;
+    comm::run_threads(2, [&](const comm::job& j) {
+        const auto cut = lattice::decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2}, {4, 4, 4, 4});
+        const lattice::box local = cut.local_box(j.rank());
+        const dirac::padded_links links(j, cut, halocline_test::links_near_one(local, cut.global(), 0.25));
+        amg::solver_options options = twelve_vectors();
+        options.lane_width = j.rank() == 0 ? 4 : 3;
+        refused[j.rank()] =
+            halocline_test::refusal<error>([&] { const amg::solver solver(j, cut, links, {.m0 = -0.4}, options); });
+    });
+
+    EXPECT_NE(refused[1].find("lane width is 3"), std::string::npos) << refused[1];
+    EXPECT_EQ(refused[0], refused[1]);
 }
 
 TEST(Solver, RefusesFieldsOfAnotherShape) {
