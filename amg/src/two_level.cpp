@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 
 namespace halocline::amg {
 namespace {
@@ -45,6 +46,8 @@ comm::status coarse_solver::operator()(lattice::field<float>& x, const lattice::
     const auto gmres = [&](auto&& a, const lattice::field<float>& rhs, lattice::field<float>& solution) {
         const solvers::solve_report report = solvers::gmres(space_, a, rhs, solution, work_, options_);
         costs_.iterations += static_cast<std::uint64_t>(report.iterations);
+        if (report.status == solvers::solve_status::not_finite) // the solution is 0 then, which looks like an answer
+            std::ranges::fill(solution.values(), std::numeric_limits<float>::quiet_NaN());
         return ok(report.communication);
     };
     if (d_->bipartite()) {

@@ -33,7 +33,8 @@ class coarse_solver {
     coarse_solver(const comm::job& j, coarse_operator& d, const solver_options& options,
                   std::span<const int> rank_order = {});
 
-    /// Collective.  Reaching the iteration limit is not a failure here; NaN is passed on to the outer solver.
+    /// Collective.  Reaching the iteration limit is not a failure here; NaN and infinity, in b or met on the way, make
+    /// an x of NaN, which the outer solver notices.
     [[nodiscard]] comm::status operator()(lattice::field<float>& x, const lattice::field<float>& b);
 
     /// Costs since the last reset, seconds and counts of this rank.
