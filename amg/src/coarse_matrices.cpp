@@ -68,8 +68,8 @@ void coarse_operator::set_columns(std::span<const lattice::field<float>> columns
         for (std::size_t i = 0; i < columns.size(); ++i) {
             const float* const from = columns[i].outer(site);
             float* const to = matrix(site, link);
-            for (int row = 0; row < n_; ++row) {
-                const kernels::element e = kernels::matrix_element(n_, row, first_column + static_cast<int>(i));
+            for (int row = 0; row < rows_; ++row) {
+                const kernels::element e = kernels::matrix_element(rows_, row, first_column + static_cast<int>(i));
                 to[e.first] = from[2 * row];
                 to[e.first + e.second] = from[2 * row + 1];
             }
@@ -77,12 +77,12 @@ void coarse_operator::set_columns(std::span<const lattice::field<float>> columns
 }
 
 void coarse_operator::invert_odd() {
-    Eigen::MatrixXcd a(n_, n_);
+    Eigen::MatrixXcd a(rows_, rows_);
     for (int site = sublattices_[1].first; site < sublattices_[1].last; ++site) {
         const float* const from = matrix(site, -1);
-        for (int column = 0; column < n_; ++column)
-            for (int row = 0; row < n_; ++row) {
-                const kernels::element e = kernels::matrix_element(n_, row, column);
+        for (int column = 0; column < rows_; ++column)
+            for (int row = 0; row < rows_; ++row) {
+                const kernels::element e = kernels::matrix_element(rows_, row, column);
                 a(row, column) = {static_cast<double>(from[e.first]), static_cast<double>(from[e.first + e.second])};
             }
         const Eigen::MatrixXcd inverse = a.partialPivLu().inverse();
@@ -92,9 +92,9 @@ void coarse_operator::invert_odd() {
                         " is singular; is the gauge field, or are m0 and csw, what they should be?");
         }
         float* const to = inverses_.outer(site - sublattices_[1].first);
-        for (int column = 0; column < n_; ++column)
-            for (int row = 0; row < n_; ++row) {
-                const kernels::element e = kernels::matrix_element(n_, row, column);
+        for (int column = 0; column < rows_; ++column)
+            for (int row = 0; row < rows_; ++row) {
+                const kernels::element e = kernels::matrix_element(rows_, row, column);
                 to[e.first] = static_cast<float>(-inverse(row, column).real());
                 to[e.first + e.second] = static_cast<float>(-inverse(row, column).imag());
             }
@@ -106,7 +106,7 @@ std::complex<float> coarse_operator::element(std::int64_t site, int link, int ro
     for (int k = 0; link >= 0 && k < static_cast<int>(directions_.size()); ++k)
         if (directions_[k].where.index() == link) direction_index = k;
     if (link >= 0 && direction_index < 0) return {};
-    const kernels::element e = kernels::matrix_element(n_, row, column);
+    const kernels::element e = kernels::matrix_element(rows_, row, column);
     const float* const from = matrix(order_->position(site), direction_index);
     return {from[e.first], from[e.first + e.second]};
 }

@@ -82,7 +82,7 @@ std::shared_ptr<const lattice::site_order> coarse_site_order(const lattice::deco
 
 coarse_operator::coarse_operator(const comm::job& j, const lattice::decomposition& coarse,
                                  std::shared_ptr<const lattice::site_order> order, int vectors)
-    : job_(j), order_(std::move(order)), n_(2 * vectors), parities_(has_two_parities(coarse.global()) ? 2 : 1),
+    : job_(j), order_(std::move(order)), rows_(2 * vectors), parities_(has_two_parities(coarse.global()) ? 2 : 1),
       block_reals_(static_cast<std::ptrdiff_t>(kernels::matrix_reals(2 * vectors))) {
     const lattice::box box = coarse.local_box(j.rank());
     origin_ = box.origin;
@@ -136,7 +136,7 @@ void coarse_operator::split_by_parity(const lattice::box& box) {
 
 void coarse_operator::list_sent_sites() {
     for (const halo::plan& plan : plans_) {
-        std::vector<std::vector<int>>& messages = packed_.emplace_back();
+        std::vector<std::vector<int>>& messages = sent_positions_.emplace_back();
         for (const halo::plan_message& m : plan.messages()) {
             std::vector<int>& positions = messages.emplace_back();
             for (const std::int32_t s : m.send_sites) positions.push_back(static_cast<int>(order_->position(s)));
@@ -177,16 +177,16 @@ void coarse_operator::start(int parity, const float* x) noexcept {
     if (plan.messages().empty()) return;
     const std::ptrdiff_t n = components();
     const int x_first = sublattices_[parity].first;
-    const std::vector<std::vector<int>>& packed = packed_[parity];
+    const std::vector<std::vector<int>>& sent = sent_positions_[parity];
     plan.start([&](int message, std::int64_t first, std::int64_t last, std::byte* target) {
-        const std::vector<int>& positions = packed[message];
+        const std::vector<int>& positions = sent[message];
         for (std::int64_t s = first; s < last; ++s)
             std::memcpy(target + static_cast<std::size_t>(s * n) * sizeof(float), x + (positions[s] - x_first) * n,
                         static_cast<std::size_t>(n) * sizeof(float));
     });
 }
 
-comm::status coarse_operator::hop(int parity, float* y, const float* x, const float* own, bool keep) noexcept {
+comm::status coarse_operator::hop(int parity, const hop_fields& f) noexcept {
     const int source = parities_ == 2 ? 1 - parity : 0;
     const sublattice& now = sublattices_[parity];
     const std::ptrdiff_t n = components(), x_first = sublattices_[source].first;
@@ -194,10 +194,10 @@ comm::status coarse_operator::hop(int parity, float* y, const float* x, const fl
     for (int site = now.first; site < now.last; ++site) {
         const std::ptrdiff_t at = (site - now.first) * n;
         std::size_t count = 0;
-        if (own) terms[count++] = {matrix(site, -1), own + at};
+        if (f.own) terms[count++] = {matrix(site, -1), f.own + at};
         for (const sublattice::term& t : now.local[site - now.first])
-            terms[count++] = {matrix(site, t.direction), x + (t.source - x_first) * n};
-        kernels::multiply(n_, {terms.data(), count}, y + at, keep);
+            terms[count++] = {matrix(site, t.direction), f.x + (t.source - x_first) * n};
+        kernels::multiply(rows_, {terms.data(), count}, f.y + at, f.add);
     }
     halo::plan& plan = plans_[source];
     if (plan.messages().empty()) return comm::status::ok;
@@ -209,7 +209,7 @@ comm::status coarse_operator::hop(int parity, float* y, const float* x, const fl
             const face where = directions_[t.direction].where;
             terms[count++] = {matrix(site, t.direction), plan.ghosts<float>(where).data() + t.source * n};
         }
-        kernels::multiply(n_, {terms.data(), count}, y + (site - now.first) * n, true);
+        kernels::multiply(rows_, {terms.data(), count}, f.y + (site - now.first) * n, true);
     }
     return comm::status::ok;
 }
@@ -217,13 +217,13 @@ comm::status coarse_operator::hop(int parity, float* y, const float* x, const fl
 comm::status coarse_operator::apply(lattice::field<float>& y, const lattice::field<float>& x) noexcept {
     if (parities_ == 1) {
         start(0, x.data());
-        return hop(0, y.data(), x.data(), x.data(), false);
+        return hop(0, {.y = y.data(), .x = x.data(), .own = x.data()});
     }
     const std::ptrdiff_t odd = std::ptrdiff_t{sublattices_[1].first} * components();
     start(0, x.data());
     start(1, x.data() + odd);
-    const comm::status first = hop(1, y.data() + odd, x.data(), x.data() + odd, false);
-    const comm::status second = hop(0, y.data(), x.data() + odd, x.data(), false);
+    const comm::status first = hop(1, {.y = y.data() + odd, .x = x.data(), .own = x.data() + odd});
+    const comm::status second = hop(0, {.y = y.data(), .x = x.data() + odd, .own = x.data()});
     return first != comm::status::ok ? first : second;
 }
 
@@ -231,18 +231,18 @@ comm::status coarse_operator::apply(lattice::field<float>& y, const lattice::fie
 void coarse_operator::minus_inverse(float* y, const float* x) const noexcept {
     for (int s = 0; s < sublattices_[1].last - sublattices_[1].first; ++s) {
         const kernels::product term{inverses_.outer(s), x + std::ptrdiff_t{s} * components()};
-        kernels::multiply(n_, {&term, 1}, y + std::ptrdiff_t{s} * components(), false);
+        kernels::multiply(rows_, {&term, 1}, y + std::ptrdiff_t{s} * components(), false);
     }
 }
 
 comm::status coarse_operator::apply_schur(lattice::field<float>& y, const lattice::field<float>& x) noexcept {
     // w_o = D_oe x_e
     start(0, x.data());
-    const comm::status first = hop(1, odd_.data(), x.data(), nullptr, false);
+    const comm::status first = hop(1, {.y = odd_.data(), .x = x.data()});
     // y_e = D_ee x_e - D_eo D_oo^-1 w_o
     minus_inverse(odd2_.data(), odd_.data());
     start(1, odd2_.data());
-    const comm::status second = hop(0, y.data(), odd2_.data(), x.data(), false);
+    const comm::status second = hop(0, {.y = y.data(), .x = odd2_.data(), .own = x.data()});
     return first != comm::status::ok ? first : second;
 }
 
@@ -250,7 +250,7 @@ comm::status coarse_operator::reduce(lattice::field<float>& y, const lattice::fi
     minus_inverse(odd2_.data(), b.data() + std::ptrdiff_t{sublattices_[1].first} * components());
     start(1, odd2_.data());
     std::copy_n(b.data(), std::ptrdiff_t{sublattices_[0].last} * components(), y.data());
-    return hop(0, y.data(), odd2_.data(), nullptr, true);
+    return hop(0, {.y = y.data(), .x = odd2_.data(), .add = true});
 }
 
 comm::status coarse_operator::reconstruct(lattice::field<float>& x, const lattice::field<float>& xe,
@@ -261,7 +261,7 @@ comm::status coarse_operator::reconstruct(lattice::field<float>& x, const lattic
     // w_o = D_oe x_e - b_o
     const std::ptrdiff_t odd_reals = std::ptrdiff_t{sublattices_[1].last - sublattices_[1].first} * components();
     for (std::ptrdiff_t i = 0; i < odd_reals; ++i) odd_.data()[i] = -b.data()[odd + i];
-    const comm::status finished = hop(1, odd_.data(), xe.data(), nullptr, true);
+    const comm::status finished = hop(1, {.y = odd_.data(), .x = xe.data(), .add = true});
     // x_o = -D_oo^-1 w_o
     minus_inverse(x.data() + odd, odd_.data());
     return finished;

@@ -95,7 +95,7 @@ solver_report solver::solve(lattice::field<double>& x, const lattice::field<doub
     require_spinors(x, "x", d_.order()->extents());
     require_spinors(b, "b", d_.order()->extents());
     reorder(b_, b);
-    hierarchy_.solver().reset_costs();
+    hierarchy_.coarse_level().reset_costs();
     job_.barrier(); // so that the slowest rank's preparations are not timed as the others' waits
 
     const auto start = clock::now();
@@ -122,7 +122,7 @@ solver_report solver::solve(lattice::field<double>& x, const lattice::field<doub
     reorder(x, x_);
 
     report.setup_seconds = setup_seconds_;
-    report.coarse = hierarchy_.solver().costs();
+    report.coarse = hierarchy_.coarse_level().costs();
     report.notes = hierarchy_.notes();
     coarse_costs& c = report.coarse;
     const std::array<double*, most_times> slowest{

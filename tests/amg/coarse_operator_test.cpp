@@ -214,7 +214,7 @@ TEST(CoarseSolver, PassesOnANaNThatOnlyTheEvenDiagonalHolds) {
             expect_ok(p.hierarchy.coarse().define(p.hierarchy.interpolation(), bad));
             lattice::field<float> x = p.coarse_field();
 
-            expect_ok(p.hierarchy.solver()(x, p.coarse_field(1)));
+            expect_ok(p.hierarchy.coarse_level()(x, p.coarse_field(1)));
 
             EXPECT_TRUE(std::ranges::any_of(x.values(), [](float v) { return std::isnan(v); }));
         });

@@ -64,7 +64,7 @@ class coarse_operator {
     /// Site order of half fields: the even sites of this rank, or one site of zeros if it has none.
     [[nodiscard]] const std::shared_ptr<const lattice::site_order>& half_order() const { return half_; }
     /// Reals per site: 2 N_c.
-    [[nodiscard]] int components() const { return 2 * n_; }
+    [[nodiscard]] int components() const { return 2 * rows_; }
 
     /// Element (row, column) of the block of `site` (lexicographic) that multiplies its neighbour behind face f, or
     /// itself (link = -1). For tests. If both neighbours in a dimension are the same site (global extent 2), their
@@ -107,9 +107,15 @@ class coarse_operator {
     [[nodiscard]] const float* matrix(std::int64_t site, int link) const {
         return matrices_.outer(site) + (link + 1) * block_reals_;
     }
-    /// y = (keep ? y : 0) + D_pp own + links of the sites of parity p to x; own may be null.
-    /// Pre: start() was called for the source parity.  y, x, own start at their parity's first site.
-    [[nodiscard]] comm::status hop(int parity, float* y, const float* x, const float* own, bool keep) noexcept;
+    /// Each pointer is to its parity's first site.
+    struct hop_fields {
+        float* y;
+        const float* x;             ///< the neighbours
+        const float* own = nullptr; ///< the sites themselves; null: without the diagonal
+        bool add = false;           ///< to what y holds
+    };
+    /// y = [y +] links x [+ diagonal own] on the sites of one parity.  Pre: start() was called for the source parity.
+    [[nodiscard]] comm::status hop(int parity, const hop_fields& f) noexcept;
     void minus_inverse(float* y, const float* x) const noexcept;
     comm::status apply_in_parts(std::span<std::vector<lattice::field<float>>> images, std::size_t i,
                                 const lattice::field<float>& v, dirac::wilson_clover<float>& d) const;
@@ -118,7 +124,7 @@ class coarse_operator {
 
     comm::job job_;
     std::shared_ptr<const lattice::site_order> order_, half_;
-    int n_ = 0;        ///< N_c
+    int rows_ = 0;     ///< N_c
     int parities_ = 1; ///< 2: bipartite
     lattice::coordinate origin_{};
     std::vector<direction> directions_;
@@ -126,9 +132,10 @@ class coarse_operator {
     lattice::field<float> matrices_; ///< [site][diagonal, directions]
     lattice::field<float> inverses_; ///< [odd site]: -D_oo^-1
     std::array<sublattice, 2> sublattices_;
-    std::vector<halo::plan> plans_;                     ///< by parity of the source sites
-    std::vector<std::vector<std::vector<int>>> packed_; ///< [parity][message]: storage positions in message order
-    lattice::field<float> odd_, odd2_;                  ///< scratch, odd sites
+    std::vector<halo::plan> plans_; ///< by parity of the source sites
+    /// [parity][message]: storage positions of what it sends, in its order.
+    std::vector<std::vector<std::vector<int>>> sent_positions_;
+    lattice::field<float> odd_, odd2_; ///< scratch, odd sites
 };
 
 } // namespace halocline::amg

@@ -41,7 +41,6 @@ class solver {
     /// Not converging is a result, not an error.  Err: input_error: a field of another shape, on that rank; job_error.
     solver_report solve(lattice::field<double>& x, const lattice::field<double>& b);
 
-    [[nodiscard]] two_level& hierarchy() { return hierarchy_; }
     [[nodiscard]] const lattice::coordinate& blocks() const { return d_.order()->blocks()->block; }
 
   private:

@@ -70,8 +70,7 @@ class two_level {
     [[nodiscard]] const comm::job& job() const { return job_; }
     [[nodiscard]] aggregation& interpolation() { return p_; }
     [[nodiscard]] coarse_operator& coarse() { return dc_; }
-    [[nodiscard]] coarse_solver& solver() { return solve_; }
-    [[nodiscard]] sap_smoother& smoother() { return smooth_; }
+    [[nodiscard]] coarse_solver& coarse_level() { return solve_; }
     /// Fall-backs, one line each.
     [[nodiscard]] std::vector<std::string> notes() const;
 
