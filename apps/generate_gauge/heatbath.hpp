@@ -43,7 +43,6 @@ class heatbath {
     /// Collective.  Pre: the shell is current.  Err: job_error.
     /// Cost: about 3.5 kflop per link and sweep, and 8 shell exchanges of one direction and parity per sweep.
     void sweep(dirac::padded_links& links);
-    [[nodiscard]] std::uint32_t sweeps() const { return sweeps_; }
 
   private:
     template <class Update>
