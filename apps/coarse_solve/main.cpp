@@ -10,7 +10,7 @@
 #include <halocline/amg/solver.hpp>
 #include <halocline/comm/global_sum.hpp>
 #include <halocline/dirac/gauge_configuration.hpp>
-#include <halocline/dirac/reference.hpp>
+#include <halocline/dirac/reference_operator.hpp>
 #include <halocline_app/main.hpp>
 #include <halocline_app/output_file.hpp>
 

@@ -4,7 +4,7 @@
 #include "heatbath.hpp"
 
 #include <halocline/dirac/gauge_configuration.hpp>
-#include <halocline/dirac/reference.hpp>
+#include <halocline/dirac/plaquette.hpp>
 #include <halocline/lattice/gauge_file.hpp>
 #include <halocline/lattice/partial_file.hpp>
 

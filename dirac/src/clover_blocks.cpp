@@ -3,7 +3,7 @@
 
 #include "wilson_clover_kernels.hpp"
 
-#include <halocline/dirac/reference.hpp>
+#include <halocline/dirac/clover_term.hpp>
 
 #include <Eigen/Dense>
 

@@ -5,7 +5,7 @@
 
 #include <halocline/base/error.hpp>
 #include <halocline/dirac/padded_links.hpp>
-#include <halocline/dirac/reference.hpp>
+#include <halocline/dirac/plaquette.hpp>
 
 #include <cmath>
 #include <cstdio>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/amg/solver.hpp>
 #include <halocline/base/error.hpp>
-#include <halocline/dirac/reference.hpp>
+#include <halocline/dirac/reference_operator.hpp>
 #include <halocline_test/global_fields.hpp>
 #include <halocline_test/refusal.hpp>
 

@@ -4,7 +4,7 @@
 #include "heatbath.hpp"
 
 #include <halocline/comm/job.hpp>
-#include <halocline/dirac/reference.hpp>
+#include <halocline/dirac/plaquette.hpp>
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <halocline/base/error.hpp>
 #include <halocline/comm/job.hpp>
 #include <halocline/dirac/gauge_configuration.hpp>
-#include <halocline/dirac/reference.hpp>
+#include <halocline/dirac/plaquette.hpp>
 #include <halocline_test/refusal.hpp>
 
 #include <gtest/gtest.h>

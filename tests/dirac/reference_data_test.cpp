@@ -3,7 +3,8 @@
 #include "dirac_fields.hpp"
 
 #include <halocline/comm/job.hpp>
-#include <halocline/dirac/reference.hpp>
+#include <halocline/dirac/plaquette.hpp>
+#include <halocline/dirac/reference_operator.hpp>
 #include <halocline/lattice/gauge_file.hpp>
 #include <halocline_test/reference_data.hpp>
 

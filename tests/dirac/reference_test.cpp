@@ -3,7 +3,10 @@
 #include "dirac_fields.hpp"
 
 #include <halocline/comm/job.hpp>
-#include <halocline/dirac/reference.hpp>
+#include <halocline/dirac/clover_term.hpp>
+#include <halocline/dirac/gamma.hpp>
+#include <halocline/dirac/plaquette.hpp>
+#include <halocline/dirac/reference_operator.hpp>
 
 #include <gtest/gtest.h>
 

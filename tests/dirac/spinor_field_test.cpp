@@ -2,7 +2,7 @@
 // Spinor fields in files: the basis that they promise, the same bytes whichever rank writes, and what is read back.
 #include "dirac_fields.hpp"
 
-#include <halocline/dirac/reference.hpp>
+#include <halocline/dirac/gamma.hpp>
 #include <halocline/dirac/spinor_field.hpp>
 #include <halocline_test/run_command.hpp>
 

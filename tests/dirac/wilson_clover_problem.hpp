@@ -2,7 +2,7 @@
 // The fast operator and the plain reference on small lattices, and what must hold for every such pair.
 #pragma once
 
-#include <halocline/dirac/reference.hpp>
+#include <halocline/dirac/reference_operator.hpp>
 #include <halocline/dirac/wilson_clover.hpp>
 #include <halocline_test/global_fields.hpp>
 

@@ -5,7 +5,7 @@
 #include "source_file.hpp"
 
 #include <halocline/dirac/gauge_configuration.hpp>
-#include <halocline/dirac/reference.hpp>
+#include <halocline/dirac/reference_operator.hpp>
 #include <halocline/dirac/spinor_field.hpp>
 #include <halocline/lattice/partial_file.hpp>
 

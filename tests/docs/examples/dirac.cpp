@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The examples of dirac/README.md, compiled (docs.readmes compares them).
 #include <halocline/dirac/gauge_configuration.hpp>
-#include <halocline/dirac/reference.hpp>
+#include <halocline/dirac/plaquette.hpp>
+#include <halocline/dirac/reference_operator.hpp>
 
 #include <iostream>
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <halocline/dirac/reference.hpp>
+#include <halocline/dirac/plaquette.hpp>
 
 #include <cstring>
+#include <string>
+#include <vector>
 
 namespace halocline::dirac {
 

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <halocline/dirac/reference.hpp>
+#include <halocline/dirac/clover_term.hpp>
+
+#include <halocline/dirac/gamma.hpp>
+
+#include <array>
+#include <complex>
 
 namespace halocline::dirac {
 

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plain operator: its formula as written, one site after the other, fp64. Tests compare the fast kernels with it,
+// and programs their solutions.
+#pragma once
+
+#include <halocline/comm/job.hpp>
+#include <halocline/dirac/padded_links.hpp>
+#include <halocline/dirac/wilson_parameters.hpp>
+#include <halocline/halo/plan.hpp>
+#include <halocline/lattice/decomposition.hpp>
+#include <halocline/lattice/field.hpp>
+#include <halocline/lattice/geometry.hpp>
+
+#include <array>
+
+namespace halocline::dirac {
+
+/// y = D x on lexicographic spinor fields (24 reals per site).
+class reference_operator {
+  public:
+    /// Collective.  Err: job_error.
+    reference_operator(const comm::job& j, const lattice::decomposition& cut, const padded_links& links,
+                       const wilson_parameters& p);
+    /// Collective.  Err: job_error.
+    void apply(lattice::field<double>& y, const lattice::field<double>& x);
+
+  private:
+    padded_links links_; ///< with boundary factors
+    lattice::field<double> diagonal_;
+    std::array<lattice::boundary, lattice::dimensions> boundaries_;
+    halo::plan spinors_;
+};
+
+} // namespace halocline::dirac
