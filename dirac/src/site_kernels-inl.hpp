@@ -33,7 +33,7 @@ struct site_kernels {
     static constexpr int vectors = W / N;
 
     /// Power of i by which hop F multiplies row `row` of its gamma matrix: forward hops have 1 - gamma.
-    static constexpr int power(int F, int row) { return gamma[F / 2][row].power + (F % 2 == 1 ? 2 : 0); }
+    static constexpr int power(int F, int row) { return gamma[direction(F)][row].power + (forward(F) ? 2 : 0); }
 
     template <int Stride>
     static HWY_INLINE complex_vector<V> load(const T* p, int complex_index) {
@@ -66,7 +66,7 @@ struct site_kernels {
     /// Upper half of (1 -+ gamma_mu) psi; the lower half follows from it.
     template <int F>
     static HWY_INLINE half_spinor<V> project(const T* psi) {
-        constexpr int mu = F / 2;
+        constexpr int mu = direction(F);
         return {{add_times_i<power(F, 0)>(load_spin<W>(psi, 0), load_spin<W>(psi, gamma[mu][0].column)),
                  add_times_i<power(F, 1)>(load_spin<W>(psi, 1), load_spin<W>(psi, gamma[mu][1].column))}};
     }
@@ -74,7 +74,7 @@ struct site_kernels {
     /// Colour c of psi += all of (1 -+ gamma_mu) w, given that colour of its upper half; psi has lane stride Stride.
     template <int F, int Stride>
     static HWY_INLINE void accumulate(T* psi, int c, const complex_vector<V> (&w)[2]) {
-        constexpr int mu = F / 2;
+        constexpr int mu = direction(F);
         const auto add = [&](auto power, int spin, const complex_vector<V>& z) {
             store<Stride>(add_times_i<power>(load<Stride>(psi, 3 * spin + c), z), psi, 3 * spin + c);
         };
@@ -88,7 +88,7 @@ struct site_kernels {
     template <int F>
     static HWY_INLINE void multiply_row(const T* link, int c, const half_spinor<V>& h, complex_vector<V> (&w)[2]) {
         for (int k = 0; k < 3; ++k) {
-            const complex_vector<V> u = load<W>(link, F % 2 == 1 ? 3 * c + k : 3 * k + c);
+            const complex_vector<V> u = load<W>(link, forward(F) ? 3 * c + k : 3 * k + c);
             for (int s = 0; s < 2; ++s) {
                 const complex_vector<V>& in = h.s[s].c[k];
                 complex_vector<V>& out = w[s];
@@ -97,7 +97,7 @@ struct site_kernels {
                 } else {
                     out = {hn::MulAdd(u.re, in.re, out.re), hn::MulAdd(u.re, in.im, out.im)};
                 }
-                if constexpr (F % 2 == 1) {
+                if constexpr (forward(F)) {
                     out = {hn::NegMulAdd(u.im, in.im, out.re), hn::MulAdd(u.im, in.re, out.im)};
                 } else {
                     out = {hn::MulAdd(u.im, in.im, out.re), hn::NegMulAdd(u.im, in.re, out.im)};
@@ -161,16 +161,15 @@ struct site_kernels {
         for (const lane_source<T>& source : sources) {
             const std::int64_t outer = std::int64_t{source.group} * sites + site;
             half_spinor<V> h = project<F>(f.spinor_at(outer, source.vector));
-            constexpr bool forward = F % 2 == 1;
-            if constexpr (forward) {
+            if constexpr (forward(F)) {
                 for (auto& spin : h.s)
                     for (auto& z : spin.c) z = take(source, z);
             }
-            const T* const link = forward ? own : f.link_at(outer, F / 2, source.vector);
+            const T* const link = forward(F) ? own : f.link_at(outer, direction(F), source.vector);
             for (int c = 0; c < 3; ++c) {
                 complex_vector<V> w[2];
                 multiply_row<F>(link, c, h, w);
-                if constexpr (!forward) {
+                if constexpr (!forward(F)) {
                     for (auto& z : w) z = take(source, z);
                 }
                 accumulate<F, N>(sum, c, w);
@@ -196,9 +195,9 @@ struct site_kernels {
         template <int F>
         HWY_INLINE void fetch_part() const {
             static_assert(site_clover_reals == lattice::dimensions * link_reals);
-            constexpr int mu = F / 2;
+            constexpr int mu = direction(F);
             const std::int64_t at = std::int64_t{group} * stencil.sites + site;
-            if constexpr (F % 2 == 1)
+            if constexpr (forward(F))
                 fetch<link_reals>(fields.link_at(at, mu, 0));
             else
                 fetch<link_reals>(clover + (at * site_clover_reals + mu * link_reals) * W);
@@ -210,7 +209,7 @@ struct site_kernels {
                 for (const lane_source<T>& source : between->of(group, F, 0)) {
                     const std::int64_t outer = std::int64_t{source.group} * stencil.sites + step.site;
                     fetch<spinor_reals>(fields.spinor_at(outer, 0));
-                    if constexpr (F % 2 == 0) fetch<link_reals>(fields.link_at(outer, mu, 0));
+                    if constexpr (!forward(F)) fetch<link_reals>(fields.link_at(outer, mu, 0));
                 }
             }
         }
@@ -222,9 +221,9 @@ struct site_kernels {
                                           const look_ahead* ahead, T* sum) {
         if (ahead != nullptr) ahead->template fetch_part<F>();
         const hop step = stencil.hop_of(site, F);
-        const T* const own = f.link_at(site, F / 2, v);
+        const T* const own = f.link_at(site, direction(F), v);
         if (step.same_lane) {
-            add_hop<F>(f.spinor_at(step.site, v), F % 2 == 1 ? own : f.link_at(step.site, F / 2, v), sum);
+            add_hop<F>(f.spinor_at(step.site, v), forward(F) ? own : f.link_at(step.site, direction(F), v), sum);
         } else if (const auto sources = stencil.inside.of(0, F, v); !sources.empty()) {
             add_hop_from_lanes<F>(sources, stencil.sites, step.site, f, own, sum);
         }
@@ -251,7 +250,7 @@ struct site_kernels {
         if (step.same_lane) return;
         if (const auto sources = between.of(group, F, v); !sources.empty())
             add_hop_from_lanes<F>(sources, stencil.sites, step.site, f,
-                                  f.link_at(std::int64_t{group} * stencil.sites + site, F / 2, v), sum);
+                                  f.link_at(std::int64_t{group} * stencil.sites + site, direction(F), v), sum);
     }
     /// sum += add_hop_between() over the faces in `mask`; f points to the first group.
     static HWY_INLINE void add_hops_between(const block_stencil<T>& stencil, const lane_sources<T>& between,

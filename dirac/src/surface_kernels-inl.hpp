@@ -41,8 +41,9 @@ void produce(const surface_sources& sources, int group, int end, const T* links,
         for (int v = 0; v < block::vectors; ++v) {
             const std::int64_t outer = sources.outer[i];
             half_spinor<V> h = block::template project<F>(x + outer * spinor_reals * W + v * N);
-            if constexpr (F % 2 == 0)
-                h = block::template multiply<F>(links + (outer * site_link_reals + F / 2 * link_reals) * W + v * N, h);
+            if constexpr (!forward(F))
+                h = block::template multiply<F>(
+                    links + (outer * site_link_reals + direction(F) * link_reals) * W + v * N, h);
             const auto &a = h.s[0], &b = h.s[1];
             hn::StoreInterleaved4(a.c[0].re, a.c[0].im, a.c[1].re, a.c[1].im, d, buffer.quads[0]);
             hn::StoreInterleaved4(a.c[2].re, a.c[2].im, b.c[0].re, b.c[0].im, d, buffer.quads[1]);
@@ -78,8 +79,9 @@ void consume(const surface_targets& targets, int group, int end, const T* links,
             hn::LoadInterleaved4(d, buffer.quads[1], a.c[2].re, a.c[2].im, b.c[0].re, b.c[0].im);
             hn::LoadInterleaved4(d, buffer.quads[2], b.c[1].re, b.c[1].im, b.c[2].re, b.c[2].im);
             const std::int64_t outer = targets.outer[i];
-            if constexpr (F % 2 == 1)
-                h = block::template multiply<F>(links + (outer * site_link_reals + F / 2 * link_reals) * W + v * N, h);
+            if constexpr (forward(F))
+                h = block::template multiply<F>(
+                    links + (outer * site_link_reals + direction(F) * link_reals) * W + v * N, h);
             for (int s = 0; s < 2; ++s)
                 for (int c = 0; c < 3; ++c) {
                     complex_vector<V>& z = h.s[s].c[c];

@@ -25,6 +25,11 @@ inline constexpr int site_clover_reals = 2 * chirality_reals;
 inline constexpr int max_lanes = 16;
 inline constexpr unsigned all_faces = (1U << lattice::faces) - 1;
 
+/// Dimension of a face or hop, by its index.
+constexpr int direction(int face) { return face / 2; }
+/// True for the hop from psi(x + mu), over the high face.
+constexpr bool forward(int face) { return face % 2 == 1; }
+
 /// The only entry of a row of gamma_mu: i^power in this column.
 struct gamma_entry {
     int column;
