@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels in double precision, for every SIMD target.
-#include "wilson_clover_targets.hpp"
+#include <halocline/base/simd_targets.hpp>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "wilson_clover_kernels_double.cpp"

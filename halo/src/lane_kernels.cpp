@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies where at least one storage has lanes.
-#include "simd_targets.hpp"
+#include <halocline/base/simd_targets.hpp>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lane_kernels.cpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The steps of a site_map, for every SIMD target.
-#include "simd_targets.hpp"
+#include <halocline/base/simd_targets.hpp>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "map_kernels.cpp"

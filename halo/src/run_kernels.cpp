@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies and sums along lists of sites where neither storage has lanes, for every SIMD target.
-#include "simd_targets.hpp"
+#include <halocline/base/simd_targets.hpp>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "run_kernels.cpp"

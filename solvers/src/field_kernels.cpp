@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "field_kernels.hpp"
 
+#include <halocline/base/simd_targets.hpp>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "field_kernels.cpp"
 #include <hwy/foreach_target.h> // must come before highway.h
