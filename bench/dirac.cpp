@@ -100,9 +100,9 @@ void measure(const comm::job& j, bool prints, int extent, int block, int lanes, 
         r.copy_from(b);
         for (int colour = 0; colour < 2; ++colour) {
             d.block_solve(x, r, update, colour, steps);
-            d.start_surface(update, colour);
-            must(d.finish_surface());
-            d.add_surface(r, -1, 0xff, T(-1));
+            auto hops = d.start_surface(update, colour);
+            must(hops.finish());
+            hops.add_to(r, -1, 0xff, T(-1));
         }
     });
 }

@@ -51,14 +51,14 @@ comm::status coarse_operator::apply_in_parts(std::span<std::vector<lattice::fiel
     unsigned self = (1U << lattice::faces) - 1; // faces behind which a block has itself as neighbour
     for (const direction& way : directions_) self &= ~way.face_mask;
 
-    d.start_surface(v);
+    auto hops = d.start_surface(v);
     d.apply_block(images[0][i], v);
-    const comm::status finished = d.finish_surface();
+    const comm::status finished = hops.finish();
     if (finished != comm::status::ok) return finished; // then there may be no ghosts
-    if (self) d.add_surface(images[0][i], -1, self);
+    if (self) hops.add_to(images[0][i], -1, self);
     for (std::size_t k = 0; k < directions_.size(); ++k) {
         std::ranges::fill(images[k + 1][i].values(), 0.0F);
-        d.add_surface(images[k + 1][i], -1, directions_[k].face_mask);
+        hops.add_to(images[k + 1][i], -1, directions_[k].face_mask);
     }
     return comm::status::ok;
 }

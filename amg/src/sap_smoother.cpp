@@ -33,8 +33,8 @@ comm::status sap_smoother::sweep(lattice::field<float>& x, int sweeps) noexcept 
         d_->block_solve(x, r_, e_, colour, block_steps_);
         if (half + 1 == sweeps * colours) break; // the residual is no longer needed
         // r = r - (D - D_block) e on the other colour
-        d_->start_surface(e_, colour);
-        const comm::status s = d_->finish_and_add_surface(r_, two_colours_ ? 1 - colour : -1, -1.0F);
+        auto hops = d_->start_surface(e_, colour);
+        const comm::status s = hops.finish_and_add_to(r_, two_colours_ ? 1 - colour : -1, -1.0F);
         if (s != comm::status::ok) return s;
     }
     return comm::status::ok;

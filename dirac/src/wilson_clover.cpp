@@ -55,10 +55,10 @@ struct wilson_clover<T>::impl {
         if (colour < 0) return {0, zero + one};
         return colour == 0 ? std::array{0, zero} : std::array{zero, zero + one};
     }
-    /// Whether blocks of this rank are sources, in the current set, of hops into the blocks of a group.
-    [[nodiscard]] bool has_sources_between(int group) const {
-        if (current == 0) return true;
-        const int colour = current - 1; // that of the sources
+    /// Whether blocks of this rank are sources, in this set, of hops into the blocks of a group.
+    [[nodiscard]] bool has_sources_between(int set, int group) const {
+        if (set == 0) return true;
+        const int colour = set - 1; // that of the sources
         return blocks().two_colours ? colour != (group < blocks().groups[0] ? 0 : 1) : colour == 0;
     }
     /// First real of a group in a field of `components`.
@@ -82,12 +82,21 @@ struct wilson_clover<T>::impl {
         std::unique_ptr<halo::plan> plan;
         surface_lists lists;
     };
-    void add_between(lattice::field<T>& y, int first_group, int last_group, unsigned face_mask, T scale) const;
-    void add_ghosts(lattice::field<T>& y, int first_group, int last_group, unsigned face_mask, T scale) const;
-
     std::array<surfaces, source_sets> sets;
-    int current = 0;                            ///< source set of the last start_surface()
-    const lattice::field<T>* sources = nullptr; ///< the field that it was given
+
+    /// What hops are added to, and which of them.
+    struct targets {
+        lattice::field<T>& y;
+        int first_group, last_group;
+        unsigned faces;
+        T scale;
+    };
+    [[nodiscard]] targets targets_of(lattice::field<T>& y, int colour, unsigned faces, T scale) const {
+        const auto [first, last] = groups(colour);
+        return {y, first, last, faces, scale};
+    }
+    void add_between(const targets& to, int set, const lattice::field<T>& x) const;
+    void add_ghosts(const targets& to, int set) const;
 };
 
 template <class T>
@@ -153,35 +162,33 @@ const std::shared_ptr<const lattice::site_order>& wilson_clover<T>::order() cons
 }
 
 template <class T>
-void wilson_clover<T>::impl::add_between(lattice::field<T>& y, int first_group, int last_group, unsigned face_mask,
-                                         T scale) const {
-    for (int g = first_group; g < last_group; ++g)
-        if (has_sources_between(g))
-            kernel.add_between(stencil, between, face_mask, g, links_half.data(), y.data(), sources->data(), scale);
+void wilson_clover<T>::impl::add_between(const targets& to, int set, const lattice::field<T>& x) const {
+    for (int g = to.first_group; g < to.last_group; ++g)
+        if (has_sources_between(set, g))
+            kernel.add_between(stencil, between, to.faces, g, links_half.data(), to.y.data(), x.data(), to.scale);
 }
 
 template <class T>
-void wilson_clover<T>::impl::add_ghosts(lattice::field<T>& y, int first_group, int last_group, unsigned face_mask,
-                                        T scale) const {
-    const surfaces& s = sets[current];
+void wilson_clover<T>::impl::add_ghosts(const targets& to, int set) const {
+    const surfaces& s = sets[set];
     // group by group, so that all faces of a group find its links and spinors in cache
-    for (int g = first_group; g < last_group; ++g)
+    for (int g = to.first_group; g < to.last_group; ++g)
         for (int f = 0; f < lattice::faces; ++f)
-            if ((face_mask >> f & 1) != 0 && s.plan->message_of(lattice::face_of(f)) >= 0)
-                kernel.consume[f](s.lists.from_ghosts[f], g, g + 1, links_half.data(), y.data(),
-                                  reinterpret_cast<const T*>(s.plan->ghost(lattice::face_of(f))), scale);
+            if ((to.faces >> f & 1) != 0 && s.plan->message_of(lattice::face_of(f)) >= 0)
+                kernel.consume[f](s.lists.from_ghosts[f], g, g + 1, links_half.data(), to.y.data(),
+                                  reinterpret_cast<const T*>(s.plan->ghost(lattice::face_of(f))), to.scale);
 }
 
 template <class T>
 comm::status wilson_clover<T>::apply(lattice::field<T>& y, const lattice::field<T>& x) noexcept {
     const impl& d = *impl_;
     const auto [first, last] = d.groups(-1);
-    start_surface(x);
+    surface hops = start_surface(x);
     for (int g = first; g < last; ++g) // while the messages travel
         d.kernel.apply(d.stencil, &d.between, g, d.links_half.data(), d.local.clover.data(), y.data(), x.data(),
                        d.from_memory);
-    const comm::status arrived = finish_surface();
-    if (arrived == comm::status::ok) d.add_ghosts(y, first, last, kernels::all_faces, T{1});
+    const comm::status arrived = hops.finish();
+    if (arrived == comm::status::ok) d.add_ghosts(d.targets_of(y, -1, kernels::all_faces, T{1}), source_set(-1));
     return arrived;
 }
 
@@ -195,38 +202,38 @@ void wilson_clover<T>::apply_block(lattice::field<T>& y, const lattice::field<T>
 }
 
 template <class T>
-void wilson_clover<T>::start_surface(const lattice::field<T>& x, int colour) noexcept {
+typename wilson_clover<T>::surface wilson_clover<T>::start_surface(const lattice::field<T>& x, int colour) noexcept {
     impl& d = *impl_;
-    d.current = source_set(colour);
-    d.sources = &x;
-    typename impl::surfaces& s = d.sets[d.current];
+    const int set = source_set(colour);
+    typename impl::surfaces& s = d.sets[set];
     const auto [first_group, last_group] = d.groups(colour);
     s.plan->start([&](int message, std::int64_t first, std::int64_t last, std::byte* target) {
         const int f = s.plan->messages()[message].where.opposite().index();
         d.kernel.produce[f](s.lists.to_message[f], first_group, last_group, d.links_half.data(), x.data(),
                             reinterpret_cast<T*>(target), first, last);
     });
+    return {d, x, set};
 }
 
 template <class T>
-comm::status wilson_clover<T>::finish_surface() noexcept {
-    return impl_->sets[impl_->current].plan->finish();
+comm::status wilson_clover<T>::surface::finish() noexcept {
+    return d_->sets[set_].plan->finish();
 }
 
 template <class T>
-void wilson_clover<T>::add_surface(lattice::field<T>& y, int target_colour, unsigned face_mask,
-                                   T scale) const noexcept {
-    const auto [first, last] = impl_->groups(target_colour);
-    impl_->add_between(y, first, last, face_mask, scale);
-    impl_->add_ghosts(y, first, last, face_mask, scale);
+void wilson_clover<T>::surface::add_to(lattice::field<T>& y, int target_colour, unsigned faces,
+                                       T scale) const noexcept {
+    const auto to = d_->targets_of(y, target_colour, faces, scale);
+    d_->add_between(to, set_, *x_);
+    d_->add_ghosts(to, set_);
 }
 
 template <class T>
-comm::status wilson_clover<T>::finish_and_add_surface(lattice::field<T>& y, int target_colour, T scale) noexcept {
-    const auto [first, last] = impl_->groups(target_colour);
-    impl_->add_between(y, first, last, kernels::all_faces, scale);
-    const comm::status arrived = finish_surface();
-    if (arrived == comm::status::ok) impl_->add_ghosts(y, first, last, kernels::all_faces, scale);
+comm::status wilson_clover<T>::surface::finish_and_add_to(lattice::field<T>& y, int target_colour, T scale) noexcept {
+    const auto to = d_->targets_of(y, target_colour, kernels::all_faces, scale);
+    d_->add_between(to, set_, *x_);
+    const comm::status arrived = finish();
+    if (arrived == comm::status::ok) d_->add_ghosts(to, set_);
     return arrived;
 }
 

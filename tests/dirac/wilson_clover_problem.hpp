@@ -139,19 +139,19 @@ void expect_faces_sum_up(problem<T>& p) {
     by_colour.copy_from(by_face);
     halves.copy_from(by_face);
 
-    p.fast.start_surface(x);
-    ASSERT_EQ(p.fast.finish_surface(), comm::status::ok);
-    for (unsigned f = 0; f < lattice::faces; ++f) p.fast.add_surface(by_face, -1, 1U << f);
+    auto all = p.fast.start_surface(x);
+    ASSERT_EQ(all.finish(), comm::status::ok);
+    for (unsigned f = 0; f < lattice::faces; ++f) all.add_to(by_face, -1, 1U << f);
     for (int target = 0; target < 2; ++target) {
-        p.fast.add_surface(halves, target, 0x55, T(0.5));
-        p.fast.add_surface(halves, target, 0xaa, T(2));
-        p.fast.add_surface(halves, target, 0x55, T(0.5));
-        p.fast.add_surface(halves, target, 0xaa, T(-1));
+        all.add_to(halves, target, 0x55, T(0.5));
+        all.add_to(halves, target, 0xaa, T(2));
+        all.add_to(halves, target, 0x55, T(0.5));
+        all.add_to(halves, target, 0xaa, T(-1));
     }
     for (int source = 0; source < 2; ++source) {
-        p.fast.start_surface(x, source);
-        ASSERT_EQ(p.fast.finish_surface(), comm::status::ok);
-        p.fast.add_surface(by_colour);
+        auto hops = p.fast.start_surface(x, source);
+        ASSERT_EQ(hops.finish(), comm::status::ok);
+        hops.add_to(by_colour);
     }
 
     const field<double> expected = p.expected(x);
@@ -169,11 +169,11 @@ void expect_overlap_keeps_bits(problem<T>& p) {
         for (int target = -1; target < 2; ++target) {
             field<T> after = p.random(2), during = p.random(2);
 
-            p.fast.start_surface(x, source);
-            ASSERT_EQ(p.fast.finish_surface(), comm::status::ok);
-            p.fast.add_surface(after, target, 0xff, T(-0.5));
-            p.fast.start_surface(x, source);
-            ASSERT_EQ(p.fast.finish_and_add_surface(during, target, T(-0.5)), comm::status::ok);
+            auto first = p.fast.start_surface(x, source);
+            ASSERT_EQ(first.finish(), comm::status::ok);
+            first.add_to(after, target, 0xff, T(-0.5));
+            auto second = p.fast.start_surface(x, source);
+            ASSERT_EQ(second.finish_and_add_to(during, target, T(-0.5)), comm::status::ok);
 
             EXPECT_TRUE(std::ranges::equal(during.values(), after.values())) << source << " to " << target;
         }

@@ -24,6 +24,8 @@ namespace halocline::dirac {
 /// T is float or double. Fields: 24 components, the operator's site order.
 template <class T>
 class wilson_clover {
+    struct impl;
+
   public:
     /// Collective.  Err: input_error on every rank: `order` is not blocked, or of another box; job_error.
     wilson_clover(const comm::job& j, const lattice::decomposition& cut, const padded_links& links,
@@ -42,21 +44,38 @@ class wilson_clover {
     /// y = D_block x: everything that stays inside a block. No communication.
     void apply_block(lattice::field<T>& y, const lattice::field<T>& x) const noexcept;
 
+    /// The hops that leave blocks, from one field x: start_surface() begins them, finish() ends the exchange between
+    /// ranks, and add_to() may then be called as often as its result is needed.
+    /// Pre: the operator and x outlive it, and x does not change meanwhile: hops within this rank are read from it.
+    class surface {
+      public:
+        surface(const surface&) = delete;
+        surface& operator=(const surface&) = delete;
+
+        /// Waits for the half-spinors of other ranks. Collective; once.
+        [[nodiscard]] comm::status finish() noexcept;
+        /// y += sum over `faces` (bit face.index()) of the hops into blocks over that face. Face f is that of the
+        /// destination block: f.end == high means psi(x+mu).  target_colour < 0: all blocks; else only blocks of that
+        /// colour.  `scale` multiplies the contribution.
+        /// Pre: finish() returned ok, and no surface of the same colour has been started since.
+        void add_to(lattice::field<T>& y, int target_colour = -1, unsigned faces = 0xff, T scale = 1) const noexcept;
+        /// finish() and add_to() of all faces in one: what needs no ghosts is added while the messages travel.
+        /// The bits are those of the two calls. On a bad status y is meaningless.
+        [[nodiscard]] comm::status finish_and_add_to(lattice::field<T>& y, int target_colour = -1,
+                                                     T scale = 1) noexcept;
+
+      private:
+        friend class wilson_clover;
+        surface(impl& d, const lattice::field<T>& x, int set) noexcept : d_(&d), x_(&x), set_(set) {}
+
+        impl* d_;
+        const lattice::field<T>* x_;
+        int set_; ///< of sources
+    };
     /// Begins the hops that leave a block: starts the exchange of half-spinors with neighbouring ranks.
     /// colour < 0: sources in all blocks; else only in blocks of that colour (half the bytes).
-    /// Pre: x neither moves nor changes until the last add_surface(), which reads the sources on this rank from it.
-    void start_surface(const lattice::field<T>& x, int colour = -1) noexcept;
-    [[nodiscard]] comm::status finish_surface() noexcept; ///< waits for that exchange
-    /// y += sum over faces in `face_mask` (bit face.index()) of the hops into blocks from the surfaces of the last
-    /// finish_surface(). Face f is that of the destination block: f.end == high means psi(x+mu).
-    /// target_colour < 0: all blocks; else only blocks of that colour.  `scale` multiplies the contribution.
-    void add_surface(lattice::field<T>& y, int target_colour = -1, unsigned face_mask = 0xff,
-                     T scale = 1) const noexcept;
-
-    /// finish_surface() and add_surface() of all faces in one: what needs no ghosts is added while the messages travel.
-    /// The bits are those of the two calls. On a bad status y is meaningless.
-    [[nodiscard]] comm::status finish_and_add_surface(lattice::field<T>& y, int target_colour = -1,
-                                                      T scale = 1) noexcept;
+    /// Pre: the last surface of the same colour is finished.
+    [[nodiscard]] surface start_surface(const lattice::field<T>& x, int colour = -1) noexcept;
 
     /// Odd-even (Schur) minimal residual inside every block of one colour (colour < 0: all): `steps` steps on
     /// D_block e = r, started from e = 0; x += e; on return r holds the remaining block residual r - D_block e, and
@@ -70,7 +89,6 @@ class wilson_clover {
     void reset_statistics();
 
   private:
-    struct impl;
     std::unique_ptr<impl> impl_;
 };
 
