@@ -20,7 +20,7 @@ std::byte* plan::target(face f) noexcept {
 
 void plan::start_bytes(const std::byte* values, team t) noexcept {
     if (!accepted_.fits_bytes() || values == nullptr) {
-        if (comm::wrong_call::becomes_misused(status_)) accepted_.refuse_bytes(values != nullptr);
+        if (status_.misuse()) accepted_.refuse_bytes(values != nullptr);
         return;
     }
     const source_field source{values, nullptr, {.components = 1, .component_bytes = options_.bytes_per_site}};
@@ -54,17 +54,16 @@ void plan::help(std::uint64_t epoch) noexcept {
 }
 
 void plan::refuse(std::size_t fields, const source_field* unfit) noexcept {
-    if (comm::wrong_call::becomes_misused(status_)) accepted_.refuse(fields, unfit);
-}
-
-comm::status plan::end(comm::status bad) noexcept {
-    comm::status was = comm::status::ok;
-    std::atomic_ref(status_).compare_exchange_strong(was, bad, std::memory_order_acq_rel);
-    return state();
+    if (status_.misuse()) accepted_.refuse(fields, unfit);
 }
 
 bool plan::test() noexcept {
-    if (state() != comm::status::ok || !team_->in_flight(epoch_)) return true;
+    if (state() != comm::status::ok) return true;
+    if (team_->is_starting(epoch_)) {
+        if (const comm::team_fault late = team_->late_starter(epoch_)) refuse_thread(late);
+        return state() != comm::status::ok;
+    }
+    if (!team_->in_flight(epoch_)) return true;
     const std::uint64_t before = comm::ticks();
     if (joint_.any()) help(epoch_ + 1);
     const bool arrived = channels_.test(epoch_ + 1);
@@ -99,12 +98,12 @@ comm::status plan::wait() noexcept {
     };
     const auto await = [&] { return helps ? channels_.wait(epoch, [&] { help(epoch); }) : channels_.wait(epoch); };
     const comm::status arrived = times_.wait(channels_, epoch, poll, await);
-    if (arrived != comm::status::ok) return end(arrived);
+    if (arrived != comm::status::ok) return status_.end(arrived);
     channels_.for_each([&](const auto& channel) {
         ghosts_[messages_[channel.index()].where.index()] = channel.received(epoch);
         if (!is_intact(channel, epoch)) broken_seal_ = static_cast<int>(channel.index());
     });
-    if (broken_seal_ >= 0) return end(comm::status::wrong_data);
+    if (broken_seal_ >= 0) return status_.end(comm::status::wrong_data);
     times_.note_finish();
     epoch_ = epoch;
     if (looks_.due(times_.last_stamp())) review_paths();
@@ -125,6 +124,7 @@ std::uint64_t plan::checksum(const source_field& x) const noexcept {
 }
 
 std::span<const face> plan::completed() noexcept {
+    if (team_->is_starting(epoch_)) return {};
     const bool in_flight = team_->in_flight(epoch_);
     const std::uint64_t epoch = in_flight ? epoch_ + 1 : epoch_;
     std::size_t n = 0;

@@ -87,11 +87,11 @@ void region_plan::state::make_channels(const std::string& shape) {
 }
 
 void region_plan::state::start(int which) noexcept {
-    if (status != comm::status::ok) return;
+    if (!status.is_ok()) return;
     if (started()) return misuse("start() before finish() of the last exchange");
     bound = which;
     if (which < 0 || static_cast<std::size_t>(which) >= bindings.size()) {
-        status = comm::status::misused;
+        (void)status.misuse(); // finish_or_throw() finds out why
         return;
     }
     const std::uint64_t k = epoch + 1;
@@ -266,7 +266,7 @@ void region_plan::state::note(region_message& m) noexcept {
 }
 
 bool region_plan::state::has_arrived() noexcept {
-    if (status != comm::status::ok || !started()) return true;
+    if (!status.is_ok() || !started()) return true;
     if (!options.add) advance();
     return channels.has_arrived(epoch + 1);
 }
@@ -283,20 +283,20 @@ void region_plan::state::wait() noexcept {
         if (joint) help(); // after what peers wait for
         return sent && channels.arrives_soon(k);
     };
-    status = times.wait(channels, k, arrives_soon, [&] {
+    (void)status.end(times.wait(channels, k, arrives_soon, [&] {
         finishing = true;
         const comm::status result = channels.wait(k); // copies what is freed meanwhile, in work()
         finishing = false;
         return result;
-    });
+    }));
 }
 
 comm::status region_plan::state::finish() noexcept {
-    if (status == comm::status::ok && !started()) misuse("finish() without start()");
-    if (status != comm::status::ok) return status;
+    if (status.is_ok() && !started()) misuse("finish() without start()");
+    if (const comm::status before = status.load(); before != comm::status::ok) return before;
     driver.store(this_thread(), std::memory_order_relaxed);
     wait();
-    if (status != comm::status::ok) return status;
+    if (const comm::status now = status.load(); now != comm::status::ok) return now;
     if (options.add)
         add_all();
     else
@@ -305,7 +305,7 @@ comm::status region_plan::state::finish() noexcept {
     times.note_finish();
     ++epoch;
     review_paths();
-    return status;
+    return status.load();
 }
 
 } // namespace halocline::halo

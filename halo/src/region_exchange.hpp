@@ -7,6 +7,7 @@
 
 #include <halocline/comm/wrong_call.hpp>
 #include <halocline/halo/detail/exchange_times.hpp>
+#include <halocline/halo/detail/sticky_status.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -24,7 +25,7 @@ struct region_plan::state {
     /// `call`: a literal, a team without such a member, or a member's fault.
     template <class Call>
     void misuse(Call call) noexcept {
-        wrong_call.note_first(call, status);
+        status.misuse(call, wrong_call);
     }
     /// Refuses a call by a thread that is not a member, or a member's fault; nobody waits for the missing member.
     template <class Call>
@@ -116,7 +117,7 @@ struct region_plan::state {
     bool looking = false; // is the running exchange measured?
     int bound = 0;
     comm::wrong_call wrong_call; // why status is misused, unless because of `bound`
-    comm::status status = comm::status::ok;
+    sticky_status status;        // any member of a team may make it bad
     exchange_times times;
 };
 

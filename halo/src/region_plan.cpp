@@ -44,7 +44,7 @@ comm::status region_plan::finish(team t) noexcept {
         s_->refuse_thread(t);
     else if (const comm::team_fault fault = s_->threads->finish(t, [&] { (void)s_->finish(); }))
         s_->refuse_thread(fault);
-    return s_->status;
+    return s_->status.load();
 }
 
 void region_plan::finish_or_throw() {
@@ -58,7 +58,7 @@ void region_plan::finish_or_throw() {
 }
 
 std::span<const int> region_plan::completed() noexcept {
-    if (s_->started() && s_->status == comm::status::ok && !s_->options.add) {
+    if (s_->started() && s_->status.is_ok() && !s_->options.add) {
         s_->advance();
         if (s_->unreported == s_->reported.size()) s_->channels.give_way();
     }

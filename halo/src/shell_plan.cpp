@@ -180,12 +180,12 @@ void shell_plan::start(int which, team t) noexcept {
 }
 
 void shell_plan::begin(int which) noexcept {
-    if (status_ != comm::status::ok || is_early()) return;
+    if (!status_.is_ok() || is_early()) return;
     reported_.clear();
     forward_->bound = which;
     forward_->phase = 0;
     if (!has_binding(which)) {
-        status_ = comm::status::misused;
+        (void)status_.misuse(); // finish_or_throw() finds out why
         return;
     }
     running_ = running::forward;
@@ -199,7 +199,7 @@ void shell_plan::begin(int which) noexcept {
 void shell_plan::start_reverse(int which, team t) noexcept {
     if (!t.is_member()) return refuse_thread(t);
     const comm::team_fault fault = threads_->start(t, shares_, [&] {
-        if (status_ != comm::status::ok || is_early()) return;
+        if (!status_.is_ok() || is_early()) return;
         running_ = running::backward;
         if (backward_ && has_binding(which)) {
             const ghosts_of& g = filled_[which];
@@ -207,7 +207,7 @@ void shell_plan::start_reverse(int which, team t) noexcept {
             return backward_->begin(which);
         }
         forward_->bound = which; // for finish_or_throw()
-        status_ = comm::status::misused;
+        (void)status_.misuse();
     });
     if (fault) refuse_thread(fault);
 }
@@ -257,7 +257,7 @@ bool shell_plan::is_fresh(int which) const noexcept {
 }
 
 comm::status shell_plan::ensure_halo(int which) noexcept {
-    if (is_fresh(which)) return status_;
+    if (is_fresh(which)) return status_.load();
     start(which);
     return finish();
 }
@@ -287,7 +287,7 @@ bool shell_plan::relay::test() noexcept {
 }
 
 bool shell_plan::test() noexcept {
-    if (status_ != comm::status::ok || running_ == running::nothing) return true;
+    if (!status_.is_ok() || running_ == running::nothing) return true;
     if (running_ == running::backward) return backward_->test();
     if (forward_->test()) return true;
     (void)forward_->phases[forward_->phase].test(); // does what peers wait for, and checks for deaths
@@ -299,33 +299,33 @@ comm::status shell_plan::finish(team t) noexcept {
         refuse_thread(t);
     else if (const comm::team_fault fault = threads_->finish(t, [&] { complete(); }))
         refuse_thread(fault);
-    return status_;
+    return status_.load();
 }
 
 void shell_plan::complete() noexcept {
-    if (status_ == comm::status::ok && running_ == running::nothing) misuse("finish() without start()");
-    if (status_ != comm::status::ok) return;
+    if (status_.is_ok() && running_ == running::nothing) misuse("finish() without start()");
+    if (!status_.is_ok()) return;
     if (running_ == running::backward) {
-        status_ = backward_->complete();
+        (void)status_.end(backward_->complete());
     } else {
         relay& f = *forward_;
         while (f.status == comm::status::ok && f.phase < f.phases.size()) {
             f.status = f.phases[f.phase].complete();
             if (f.status == comm::status::ok && ++f.phase < f.phases.size()) f.phases[f.phase].begin(f.bound);
         }
-        status_ = f.status;
-        if (status_ == comm::status::ok) {
+        if (status_.end(f.status) == comm::status::ok) {
             ++epoch_;
             filled_[f.bound].here = true;
         }
     }
-    if (status_ == comm::status::ok) running_ = running::nothing;
+    if (status_.is_ok()) running_ = running::nothing;
 }
 
 void shell_plan::finish_or_throw() {
     (void)*threads_; // throws here rather than out of finish()
-    if (finish() == comm::status::ok) return;
-    if (status_ == comm::status::misused) {
+    const comm::status bad = finish();
+    if (bad == comm::status::ok) return;
+    if (bad == comm::status::misused) {
         const std::string who = "halo '" + options_.name + "'";
         if (wrong_call_) throw input_error(who + ": " + wrong_call_.text());
         if (running_ == running::backward && !backward_)

@@ -218,12 +218,16 @@ TEST(RollCall, KnowsWhoIsMissing) {
     }
 
     EXPECT_EQ(call.now().count(), 6);
-    EXPECT_EQ(call.now().missing(0), 2);
-    EXPECT_EQ(call.now().missing(3), 4);
+    EXPECT_EQ(call.now().missing(0, 300), 2);
+    EXPECT_EQ(call.now().missing(3, 300), 4);
     call.clear();
     EXPECT_EQ(call.now().count(), 0);
     for (int index = 0; index < 48; ++index) (void)call.add({index, 50});
-    EXPECT_EQ(call.now().missing(0), -1);
+    EXPECT_EQ(call.now().missing(0, 50), -1);
+    EXPECT_EQ(call.now().missing(0, 48), -1) << "all are there";
+    call.clear();
+    for (int index = 0; index < 3; ++index) (void)call.add({index, 3});
+    EXPECT_EQ(call.now().missing(1, 3), -1) << "all are there, no other member exists";
 }
 
 TEST(PackingTeam, KnowsWhatIsInFlight) {

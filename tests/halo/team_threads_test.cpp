@@ -279,6 +279,107 @@ TEST(TeamsOfThreads, RefuseAFieldOfAnyMember) {
     }
 }
 
+// Member 0 leaves start() when its own share is packed: the others may still be elsewhere.
+TEST(TeamsOfThreads, HaveNoGhostsBeforeALateMemberHasPacked) {
+    const lattice::coordinate extents{4, 4, 4, 4};
+    const auto cut = lattice::decomposition::even(extents, {1, 1, 1, 1});
+    lattice::field<double> x(lattice::site_order::lexicographic(extents), 1);
+    halo::plan p(comm::job::single(small_job()), cut, {.bytes_per_site = 8, .self_exchange = true});
+    fill_with_oracle(x, cut, 0, 1);
+    p.start(x);
+    ASSERT_EQ(p.finish(), status::ok);
+    fill_with_oracle(x, cut, 0, 2);
+
+    p.start(x, {0, 2});
+    EXPECT_FALSE(p.test()) << "finish() would wait for member 1";
+    EXPECT_TRUE(p.completed().empty()) << "the ghosts are still those of exchange 1";
+    std::thread late([&] {
+        p.start(x, {1, 2});
+        EXPECT_EQ(p.finish({1, 2}), status::ok);
+    });
+    std::size_t faces = 0;
+    while (!p.test()) faces += p.completed().size();
+    EXPECT_EQ(p.finish({0, 2}), status::ok);
+    faces += p.completed().size();
+    late.join();
+
+    EXPECT_EQ(faces, p.messages().size());
+    EXPECT_EQ(wrong_ghosts<double>(p, cut, 1, 2), 0);
+}
+
+TEST(TeamsOfThreads, TellWhoIsMissingToAMemberThatPolls) {
+    const auto cut = lattice::decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+    comm::job_options options = small_job();
+    options.deadline = std::chrono::milliseconds(300);
+    const lattice::field<double> x(lattice::site_order::lexicographic({4, 4, 4, 4}), 1);
+    halo::plan p(comm::job::single(options), cut, {.bytes_per_site = 8, .self_exchange = true});
+
+    p.start(x, {0, 2});
+    while (!p.test()) std::this_thread::yield();
+
+    EXPECT_EQ(p.finish({0, 2}), status::misused);
+    EXPECT_EQ(text_of(p), "halo 'halo': member 1 of a team of 2 did not call start() before the job's deadline");
+}
+
+/// Runs an exchange of two ranks, with a team of 2 on rank 0. While its member 0 waits for rank 1, its member 1 makes a
+/// call with a wrong index. Expects that both notice.  make(job): a plan; start(plan, member).
+template <class Make, class Start>
+void expect_noted_misuse(Make&& make, Start&& start) {
+    std::atomic<bool> noted{false};
+    comm::run_threads(
+        2,
+        [&](const comm::job& j) {
+            auto subject = make(j);
+            if (j.rank() == 1) {
+                while (!noted) std::this_thread::yield();
+                start(*subject, halo::team{});
+                EXPECT_EQ(subject->plan.finish(), status::ok);
+                return;
+            }
+            std::thread other([&] {
+                start(*subject, {1, 2});
+                std::this_thread::sleep_for(std::chrono::milliseconds(50)); // member 0 waits by now
+                start(*subject, {7, 2});
+                noted = true;
+                EXPECT_EQ(subject->plan.finish({1, 2}), status::misused);
+            });
+            start(*subject, {0, 2});
+            EXPECT_EQ(subject->plan.finish({0, 2}), status::misused) << "arrived, but a call was refused";
+            other.join();
+            EXPECT_NE(text_of(subject->plan).find("it was called as member 7 of a team of 2"), std::string::npos);
+        },
+        small_job());
+}
+
+TEST(TeamsOfThreads, KeepAMisuseThatIsNotedWhileMember0Waits) {
+    const auto cut = lattice::decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
+    const halo::shell_options options{};
+    struct shell {
+        lattice::field<double> x;
+        halo::shell_plan plan;
+    };
+    struct regions {
+        lattice::field<double> x;
+        halo::region_plan plan;
+    };
+    expect_noted_misuse(
+        [&](const comm::job& j) {
+            const lattice::box outer = halo::grown(cut.local_box(j.rank()), options.widths);
+            lattice::field<double> x(lattice::site_order::lexicographic(outer.extents), 1, &j.memory());
+            halo::shell_plan plan(j, cut, options, {halo::bind(x)});
+            return std::make_unique<shell>(shell{std::move(x), std::move(plan)});
+        },
+        [](shell& s, halo::team me) { s.plan.start(0, me); });
+    expect_noted_misuse(
+        [&](const comm::job& j) {
+            lattice::field<double> x(lattice::site_order::lexicographic({4, 4, 4, 4}), 1, &j.memory());
+            const int peer = 1 - j.rank();
+            halo::region_plan plan(j, {{peer, 0, {1}}}, {{peer, 0, {4}}}, {halo::bind(x)});
+            return std::make_unique<regions>(regions{std::move(x), std::move(plan)});
+        },
+        [](regions& s, halo::team me) { s.plan.start(0, me); });
+}
+
 // So the peer's computation with this face can begin while the other faces are packed.
 TEST(TeamsOfThreads, SendAFaceBeforeTheNextIsPacked) {
     const auto cut = lattice::decomposition::even({8, 8, 8, 4}, {1, 1, 1, 2});
@@ -306,7 +407,6 @@ TEST(TeamsOfThreads, SendAFaceBeforeTheNextIsPacked) {
                               std::fill(to + 64 * first, to + 64 * last, std::byte{1});
                           },
                           me);
-                      if (j.rank() == 1) meet.arrive_and_wait(); // test() requires that all have called start()
                       if (j.rank() == 1 && me.index == 0)
                           while (!s.plan.test()) seen += static_cast<int>(s.plan.completed().size());
                       EXPECT_EQ(s.plan.finish(me), status::ok);

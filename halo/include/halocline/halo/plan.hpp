@@ -24,6 +24,7 @@
 #include <halocline/halo/detail/packing_team.hpp>
 #include <halocline/halo/detail/path_watch.hpp>
 #include <halocline/halo/detail/sent_field.hpp>
+#include <halocline/halo/detail/sticky_status.hpp>
 #include <halocline/halo/field_view.hpp>
 #include <halocline/halo/plan_options.hpp>
 #include <halocline/halo/plan_statistics.hpp>
@@ -34,7 +35,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -100,8 +100,8 @@ class plan {
     /// Starts an exchange whose messages are already in their targets. In a team each member calls it when it has
     /// filled its share.
     void start_filled(team t = {}) noexcept;
-    /// True if finish() would not wait. Copies what a waiting receiver can (path joint). In a team member 0 alone calls
-    /// it.
+    /// True if finish() would not wait, for ghosts or for members of the team that are still packing. Copies what a
+    /// waiting receiver can (path joint). In a team member 0 alone calls it.
     [[nodiscard]] bool test() noexcept;
     /// Waits until all ghosts are here. In a team it returns when every member has called it, so the interior work of
     /// the whole team is done too.
@@ -116,7 +116,8 @@ class plan {
     /// The faces whose ghosts have arrived since the last call, each once per exchange. Their ghosts may be read at
     /// once, while others still travel: `while (!plan.test()) for (face f : plan.completed()) …` between start() and
     /// finish(), and once more after finish(). The loop needs test(), which is also true when some rank has died;
-    /// without it only the rank's watchdog would end the process. The list is valid until the next call.
+    /// without it only the rank's watchdog would end the process. The list is valid until the next call. In a team
+    /// member 0 alone calls it; nothing is listed before all members have packed.
     [[nodiscard]] std::span<const face> completed() noexcept;
 
     // Only fields that were passed to start() are tracked. After the start of an exchange that the caller packs (a pack
@@ -155,7 +156,8 @@ class plan {
 
     /// The ghosts behind face f, in message order; with several fields, those of field `field`. Valid from finish(k) to
     /// start(k+1). nullptr if the face is not exchanged, or before its first message has arrived.
-    /// Bytes: messages()[message_of(f)].ghost_sites x bytes_per_site, aligned to 64 (to 16, if up to 16 bytes).
+    /// Bytes: messages()[message_of(f)].ghost_sites x bytes_per_site. Those of field 0 are aligned to 64 (to 16, if up
+    /// to 16 bytes); those of other fields follow without a gap.
     /// Pre: for ghost(f, field): message_of(f) >= 0, 0 <= field < options().fields.
     [[nodiscard]] const std::byte* ghost(face f) const noexcept { return ghosts_[f.index()]; }
     [[nodiscard]] const std::byte* ghost(face f, int field) const noexcept {
@@ -241,9 +243,7 @@ class plan {
         return writers_.empty() || writers_.front().is_prepared_for(&x.order());
     }
     /// The status, which any member of a team may have made bad.
-    [[nodiscard]] comm::status state() noexcept { return std::atomic_ref(status_).load(std::memory_order_acquire); }
-    /// Makes the status bad, unless it was already.
-    comm::status end(comm::status bad) noexcept;
+    [[nodiscard]] comm::status state() const noexcept { return status_.load(); }
     static constexpr const char* needs_thread_level =
         "member 0 of a team sends over transport mpi, but another thread initialised MPI, with less than "
         "MPI_THREAD_SERIALIZED; initialise it by MPI_Init_thread with that level, or by the thread that is member 0";
@@ -271,7 +271,7 @@ class plan {
 
     // The running exchange, and the last one.
     std::uint64_t epoch_ = 0; // finished exchanges; written by team member 0 while the others wait for it
-    comm::status status_ = comm::status::ok; // state(), end()
+    sticky_status status_;                   // state()
     int broken_seal_ = -1;                   // the message whose values did not match its seal
     std::vector<sent_field> sent_;           // by field: as passed to the last start() of fields
     bool order_prepared_ = true;             // whether those fields are copied as prepared rather than site by site
@@ -317,7 +317,10 @@ bool plan::start_by(Fill&& fill, team t, packers whose, const comm::joint_source
         return false;
     }
     const std::uint64_t epoch = epoch_ + 1, stamp = exchange_times::stamp(epoch);
-    if (t.index == 0) channels_.prepare(epoch);
+    if (t.index == 0) {
+        threads.note_begun(t, epoch);
+        channels_.prepare(epoch);
+    }
     if (t.size == 1) {
         if (source != nullptr) offer(*source, epoch);
         channels_.for_each([&](auto& channel) {
@@ -429,7 +432,7 @@ comm::status plan::ensure_halo(const lattice::field<T>& x) noexcept {
 
 template <class T>
 comm::status plan::ensure_halo(std::span<const lattice::field<T>* const> xs) noexcept {
-    if (is_fresh(xs)) return status_;
+    if (is_fresh(xs)) return state();
     start(xs);
     return finish();
 }

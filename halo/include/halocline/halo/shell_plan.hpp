@@ -11,6 +11,7 @@
 #include <halocline/comm/job.hpp>
 #include <halocline/comm/status.hpp>
 #include <halocline/comm/wrong_call.hpp>
+#include <halocline/halo/detail/sticky_status.hpp>
 #include <halocline/halo/field_view.hpp>
 #include <halocline/halo/plan_statistics.hpp>
 #include <halocline/halo/region_plan.hpp>
@@ -123,7 +124,7 @@ class shell_plan {
     /// `call`: a literal, a team without such a member, or a member's fault.
     template <class Call>
     void misuse(Call call) noexcept {
-        wrong_call_.note_first(call, status_);
+        status_.misuse(call, wrong_call_);
     }
     /// Refuses a call by a thread that is not a member, or a member's fault; nobody waits for the missing member.
     template <class Call>
@@ -156,7 +157,7 @@ class shell_plan {
     std::uint64_t epoch_ = 0;
     std::vector<std::int32_t> sent_sites_; // with checks normal: owned sites
     comm::wrong_call wrong_call_;          // why status_ is misused, unless because of the binding
-    comm::status status_ = comm::status::ok;
+    sticky_status status_;                 // any member of a team may make it bad
 };
 
 } // namespace halocline::halo

@@ -12,6 +12,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace halocline::halo {
 
@@ -42,9 +43,9 @@ enum class senders : std::uint8_t {
 };
 
 /// The team's progress in an exchange. Nothing is sent before all members are in start(), because until then they may
-/// still read the ghosts of the last exchange. After that one member at a time sends what is packed. Each counter is released by the thread that advances it and acquired by
-/// the one that reads it: a sender sees all packed parts of a message, and member 0 sees the channels as the senders
-/// left them.
+/// still read the ghosts of the last exchange. After that one member at a time sends what is packed. Each counter is
+/// released by the thread that advances it and acquired by the one that reads it: a sender sees all packed parts of a
+/// message, and member 0 sees the channels as the senders left them.
 class packing_team {
   public:
     /// Messages [0, messages), at most one per face.  `patience`: of send_rest(), await_start() and finish().
@@ -57,6 +58,21 @@ class packing_team {
     }
     /// All messages of this exchange have been sent.
     void note_started(std::uint64_t epoch) noexcept { started_.store(epoch, std::memory_order_release); }
+    /// Member 0 is in start() of this exchange.
+    void note_begun(team t, std::uint64_t epoch) noexcept {
+        begun_.store(epoch, std::memory_order_relaxed);
+        size_.store(t.size, std::memory_order_relaxed);
+    }
+    /// Has member 0 begun an exchange of which the others have not packed or sent all yet?  Pre: called by member 0.
+    [[nodiscard]] bool is_starting(std::uint64_t finished) const noexcept {
+        return begun_.load(std::memory_order_relaxed) != finished && !in_flight(finished);
+    }
+    /// Polled by member 0 while is_starting(finished): a fault once that takes too long.
+    [[nodiscard]] comm::team_fault late_starter(std::uint64_t finished) noexcept {
+        if (std::exchange(polled_, finished + 1) != finished + 1) polled_for_ = {};
+        if (!patience_.is_over(polled_for_) || in_flight(finished)) return {};
+        return missing_in_start({0, size_.load(std::memory_order_relaxed)});
+    }
 
     /// A member enters start(), before it packs. The last one to enter calls send(messages) for what others have
     /// packed. A fault if the member has entered already.  `epoch`: for note_started(), if there are no messages.
@@ -159,7 +175,7 @@ class packing_team {
     [[nodiscard]] comm::team_fault missing_in_start(team t) const noexcept {
         const roll_call::roll here = entered_.now();
         if (here.count() == t.size) return {{-1, t.size}, "was not done with start() before the job's deadline"};
-        return {{here.missing(0), t.size}, never_started};
+        return {{here.missing(0, t.size), t.size}, never_started};
     }
 
     struct alignas(64) packers {
@@ -173,6 +189,11 @@ class packing_team {
     alignas(64) std::atomic<std::uint32_t> ready_{sending}; // packed messages; `sending`: others must not send
     std::uint32_t sent_ = 0;                                // messages of this exchange; only for the member that sends
     alignas(64) std::atomic<std::uint64_t> started_{0};     // the exchange that was sent last
+    // For member 0 alone; atomic because two threads may call as member 0 by mistake.
+    alignas(64) std::atomic<std::uint64_t> begun_{0}; // the exchange that it started last
+    std::atomic<int> size_{1};
+    std::uint64_t polled_ = 0; // the exchange whose start it has waited for this long
+    team_patience::waited polled_for_;
     rendezvous leave_;
 };
 

@@ -31,20 +31,27 @@ class team_patience {
     explicit team_patience(std::chrono::duration<double> limit)
         : limit_(static_cast<std::uint64_t>(limit.count() / comm::seconds_per_tick())) {}
 
+    /// The time that a member has waited so far.
+    struct waited {
+        std::uint64_t ticks = 0, last = 0; // until `last`; 0: has not begun
+    };
+    /// Adds the time since the last call, or begins. True if it is longer than the limit now.
+    [[nodiscard]] bool is_over(waited& w) const noexcept {
+        const std::uint64_t now = comm::ticks();
+        // After a longer pause the whole process was stopped: nobody else ran either.
+        if (w.last != 0) w.ticks += std::min(now - w.last, limit_ / 16);
+        w.last = now;
+        return limit_ != 0 && w.ticks >= limit_;
+    }
     /// Waits until met(); false if that took longer than the limit. The time starts again whenever excused() is true.
     template <class Condition, class Excused>
     [[nodiscard]] bool await(Condition&& met, Excused&& excused) const noexcept {
-        std::uint64_t waited = 0, last = 0;
+        waited so_far;
         for (int polls = 0; !met(); ++polls) {
             if (polls < 64) continue;
             std::this_thread::yield();
-            const std::uint64_t now = comm::ticks();
-            if (excused())
-                waited = 0;
-            else if (last != 0) // after a longer pause the whole process was stopped: nobody else ran either
-                waited += std::min(now - last, limit_ / 16);
-            last = now;
-            if (limit_ != 0 && waited >= limit_) return met();
+            if (excused()) so_far = {};
+            if (is_over(so_far)) return met();
         }
         return true;
     }
@@ -68,10 +75,11 @@ class roll_call {
         [[nodiscard]] bool has(int index) const noexcept {
             return index < told_apart && (word_ & one_mark << index) != 0;
         }
-        /// The lowest member from `first` on that has not arrived; -1 if it is not one of the first 48.
-        [[nodiscard]] int missing(int first) const noexcept {
+        /// The lowest member of a team of `size`, from `first` on, that has not arrived; -1 if it is not one of the
+        /// first 48, or if all of these have arrived.
+        [[nodiscard]] int missing(int first, int size) const noexcept {
             const int lowest = first + std::countr_one(word_ / one_mark >> first);
-            return lowest < told_apart ? lowest : -1;
+            return lowest < std::min(told_apart, size) ? lowest : -1;
         }
 
       private:
@@ -125,10 +133,11 @@ class rendezvous {
     /// Member 0 leaves without ending the round: its time counts again.
     void stop_leading() noexcept { led_.store(false, std::memory_order_relaxed); }
     [[nodiscard]] bool is_led() const noexcept { return led_.load(std::memory_order_relaxed); }
-    /// Called by member 0. The index of a member that is too late (-1: beyond the first 48); 0 if all have arrived.
+    /// Called by member 0. The index of a member that is too late (-1: beyond the first 48, or it came just after the
+    /// deadline); 0 if all have arrived.
     [[nodiscard]] int await_others(team t, const team_patience& patience) noexcept {
         const bool all = patience.await([&] { return come_.now().count() == t.size - 1 || is_disbanded(); });
-        const int missing = all ? 0 : come_.now().missing(1);
+        const int missing = all ? 0 : come_.now().missing(1, t.size);
         come_.clear();
         return missing;
     }

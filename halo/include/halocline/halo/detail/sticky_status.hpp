@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The status of a plan: ok until something goes wrong, then the first bad one, for good.
+#pragma once
+
+#include <halocline/comm/status.hpp>
+#include <halocline/comm/wrong_call.hpp>
+
+#include <atomic>
+
+namespace halocline::halo {
+
+/// Any member of a team may make it bad, while others read it. Can be moved while no thread uses it.
+class sticky_status {
+  public:
+    [[nodiscard]] comm::status load() const noexcept { return std::atomic_ref(now_).load(std::memory_order_acquire); }
+    [[nodiscard]] bool is_ok() const noexcept { return load() == comm::status::ok; }
+    /// An operation ended with this status, which counts unless another one was bad before. Returns what counts.
+    comm::status end(comm::status result) noexcept {
+        comm::status was = comm::status::ok;
+        if (result != comm::status::ok)
+            std::atomic_ref(now_).compare_exchange_strong(was, result, std::memory_order_acq_rel);
+        return load();
+    }
+    /// Makes it misused, unless it was bad before. True if so: the caller then notes why, alone.
+    [[nodiscard]] bool misuse() noexcept { return comm::wrong_call::becomes_misused(now_); }
+    /// Makes it misused and notes why, unless it was bad before.
+    /// `call`: a literal, a team without such a member, or a member's fault.
+    template <class Call>
+    void misuse(Call call, comm::wrong_call& why) noexcept {
+        why.note_first(call, now_);
+    }
+
+  private:
+    mutable comm::status now_ = comm::status::ok; // mutable because std::atomic_ref needs that, even to read
+};
+
+} // namespace halocline::halo
