@@ -29,6 +29,7 @@ packer<T>::packer(const plan& p, const lattice::decomposition& cut, std::shared_
     const std::string who = "packer for halo '" + p.options().name + "': ";
     if (!order) order = lattice::site_order::lexicographic(cut.local_box(p.job().rank()).extents);
     lanes_ = order->lane_width();
+    order_ = order;
     check_options(who, p, cut, *order);
     auto messages = std::make_shared<std::vector<message>>();
     for (const plan_message& sent : p.messages()) {
@@ -100,6 +101,13 @@ template <class T>
 void packer<T>::refuse_components(int components) const {
     throw input_error("packer for halo '" + name_ + "': it was given a field of " + std::to_string(components) +
                       " components, and was made for " + std::to_string(options_.components));
+}
+template <class T>
+void packer<T>::refuse_order() const {
+    throw input_error("packer for halo '" + name_ +
+                      "': it was given a field in another site order than it was made "
+                      "for, which is of a box of " +
+                      lattice::to_string(order_->extents()));
 }
 
 template <class T>

@@ -101,6 +101,7 @@ unpacker<T>::unpacker(const plan& p, const lattice::decomposition& cut,
     const std::string who = "unpacker for halo '" + p.options().name + "': ";
     if (!order) order = lattice::site_order::lexicographic(cut.local_box(p.job().rank()).extents);
     lanes_ = order->lane_width();
+    order_ = order;
     check_options(who, p, cut, *order);
     const int rank = p.job().rank();
     const lattice::box local = cut.local_box(rank);
@@ -248,6 +249,7 @@ void unpacker<T>::add(const plan& p, std::span<lattice::field<T>* const> ys, tea
         wrong.note(t);
         throw input_error("unpacker for halo '" + p.options().name + "': add(): " + wrong.text());
     }
+    check_fields(p, ys);
     // Each member has a range of sites in local lexicographic order, which is that of every message, so its share of
     // each face is a range too.
     const auto from = [&](int index) {
@@ -259,6 +261,35 @@ void unpacker<T>::add(const plan& p, std::span<lattice::field<T>* const> ys, tea
     for (const plan_message& m : p.messages()) add_between(p, m.where, ys, begin, end);
     if (t.index == 0)
         for (lattice::field<T>* y : ys) y->mark_written();
+}
+
+/// Err: input_error: messages or fields of another shape than the unpacker was made for.
+template <class T>
+void unpacker<T>::check_fields(const plan& p, std::span<lattice::field<T>* const> ys) const {
+    const auto refuse = [&](const std::string& text) {
+        throw input_error("unpacker for halo '" + p.options().name + "': add(): " + text);
+    };
+    if (ys.size() != static_cast<std::size_t>(p.options().fields))
+        refuse("it was given " + std::to_string(ys.size()) + (ys.size() == 1 ? " field" : " fields") +
+               ", the plan was made for " + std::to_string(p.options().fields));
+    if (p.options().bytes_per_site != bytes_per_site(options_))
+        refuse("the plan sends " + std::to_string(p.options().bytes_per_site) + " bytes per site, it reads " +
+               std::to_string(bytes_per_site(options_)));
+    for (const plan_message& m : p.messages()) {
+        const std::int64_t sites = std::ssize(part_behind(m.where).sites);
+        if (m.ghost_sites != sites)
+            refuse("the plan has " + std::to_string(m.ghost_sites) + " ghosts behind " + lattice::to_string(m.where) +
+                   ", it adds " + std::to_string(sites));
+        if (p.ghost(m.where) == nullptr) refuse("no exchange of the plan is finished");
+    }
+    for (const lattice::field<T>* y : ys) {
+        if (y->components() != options_.components)
+            refuse("it was given a field of " + std::to_string(y->components()) + " components, and was made for " +
+                   std::to_string(options_.components));
+        if (!y->shared_order() || !y->order().is_like(*order_))
+            refuse("it was given a field in another site order than it was made for, which is of a box of " +
+                   lattice::to_string(order_->extents()));
+    }
 }
 
 template <class T>

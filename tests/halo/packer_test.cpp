@@ -246,6 +246,14 @@ TEST(Packer, RefusesFieldsThatItWasNotMadeFor) {
     EXPECT_EQ(refused({&x, &x, &x}), who + "3 fields, the plan was made for 2");
     EXPECT_EQ(refused({}), who + "0 fields, the plan was made for 2");
     EXPECT_EQ(refused({&x, &narrow}), who + "a field of 23 components, and was made for 24");
+    const lattice::coordinate local = one.cut.local_box(0).extents;
+    const auto larger = lattice::site_order::lexicographic({local[0] + 1, local[1], local[2], local[3]});
+    const lattice::field<float> other(larger, components),
+        even_odd(lattice::site_order::even_odd(one.cut.local_box(0)), components);
+    const std::string in_order =
+        "a field in another site order than it was made for, which is of a box of " + lattice::to_string(local);
+    EXPECT_EQ(refused({&x, &other}), who + in_order);
+    EXPECT_EQ(refused({&even_odd, &x}), who + in_order);
     EXPECT_EQ(refused({&x, &x}), "accepted");
 }
 

@@ -382,6 +382,37 @@ TEST(Unpacker, SaysThatItWasMovedFrom) {
     EXPECT_EQ(refusal([&] { to.add(plan, y); }), "accepted");
 }
 
+// Whatever it adds to would lie outside such a field, or elsewhere in it.
+TEST(Unpacker, RefusesFieldsAndMessagesThatItWasNotMadeFor) {
+    const alone one;
+    const lattice::coordinate local = one.cut.local_box(0).extents;
+    const auto smaller = lattice::site_order::lexicographic({local[0], local[1], local[2], local[3] - 1});
+    halo::plan plan = one.plan(96), fresh = one.plan(96), narrow = one.plan(48);
+    const unpacker<float> unpack(plan, one.cut, one.order, {.components = components});
+    lattice::field<float> y(one.order, components), thin(one.order, 12), small(smaller, components),
+        even_odd(lattice::site_order::even_odd(one.cut.local_box(0)), components), none;
+    for (halo::plan* p : {&plan, &narrow}) {
+        p->start(p == &plan ? y : thin);
+        p->finish_or_throw();
+    }
+    const auto refused = [&](lattice::field<float>& f) { return refusal([&] { unpack.add(plan, f); }); };
+    const std::string who = "unpacker for halo 'p': add(): ",
+                      in_order = who +
+                                 "it was given a field in another site order than it was made for, which is of "
+                                 "a box of " +
+                                 lattice::to_string(local);
+    lattice::field<float>* const two[]{&y, &y};
+
+    EXPECT_EQ(refused(thin), who + "it was given a field of 12 components, and was made for 24");
+    EXPECT_EQ(refused(none), who + "it was given a field of 0 components, and was made for 24");
+    EXPECT_EQ(refused(small), in_order);
+    EXPECT_EQ(refused(even_odd), in_order);
+    EXPECT_EQ(refusal([&] { unpack.add(plan, two); }), who + "it was given 2 fields, the plan was made for 1");
+    EXPECT_EQ(refusal([&] { unpack.add(narrow, y); }), who + "the plan sends 48 bytes per site, it reads 96");
+    EXPECT_EQ(refusal([&] { unpack.add(fresh, y); }), who + "no exchange of the plan is finished");
+    EXPECT_EQ(refused(y), "accepted");
+}
+
 TEST(Unpacker, RefusesWhatDoesNotFit) {
     const alone one;
     const halo::plan plan = one.plan(48);

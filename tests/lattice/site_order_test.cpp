@@ -43,10 +43,20 @@ TEST(SiteOrder, LexicographicIsTheIdentity) {
     const auto order = site_order::lexicographic({2, 3, 4, 5});
     for (std::int64_t s = 0; s < order->volume(); ++s) EXPECT_EQ(order->position(s), s);
     EXPECT_TRUE(order->is_lexicographic());
-    EXPECT_TRUE(order->places_like(*site_order::lexicographic({2, 3, 4, 5})));
-    EXPECT_FALSE(order->places_like(*site_order::lexicographic({2, 3, 5, 4})));
+    EXPECT_TRUE(order->is_like(*site_order::lexicographic({2, 3, 4, 5})));
+    EXPECT_FALSE(order->is_like(*site_order::lexicographic({2, 3, 5, 4})));
+    EXPECT_FALSE(order->is_like(*site_order::even_odd({{0, 0, 0, 0}, {2, 3, 4, 5}})));
     EXPECT_FALSE(site_order::even_odd({{0, 0, 0, 0}, {2, 3, 4, 5}})->is_lexicographic());
     expect_bijection(*order);
+}
+
+TEST(Field, NeedsASiteOrder) {
+    try {
+        const field<double> x(nullptr, 1);
+        FAIL() << "a field without an order was made";
+    } catch (const halocline::input_error& e) {
+        EXPECT_STREQ(e.what(), "a field was made without a site order");
+    }
 }
 
 TEST(SiteOrder, EvenOddUsesGlobalParity) {

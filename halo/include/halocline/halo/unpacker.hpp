@@ -78,17 +78,19 @@ class unpacker {
     /// y += all ghosts of p, face by face in the order of messages(), so that the bits do not depend on the order of
     /// arrival. In a team each member adds to its own sites, with the same bits: call it after finish(), and wait for
     /// the others before you read y. Marks y as written (member 0).
-    /// Pre:  p is the plan that the unpacker was made for, or one with the same options; its ghosts are valid; y has
-    ///       the site order and components that the unpacker was made for.
-    /// Err:  input_error: an index outside the team; the unpacker was moved from.
+    /// Pre:  p is the plan that the unpacker was made for, or one with the same options; its ghosts are valid.
+    /// Err:  input_error: y has other components than the unpacker was made for, or another site order (another object,
+    ///       unless both are lexicographic); the plan has other messages, or has finished no exchange; an index outside
+    ///       the team; the unpacker was moved from.
     /// Cost: one read of the ghosts, one read and write of the sites.
     void add(const plan& p, lattice::field<T>& y, team t = {}) const;
-    /// add() to the fields of each message.  Pre: p.options().fields of them.
+    /// add() to the fields of each message.  Err: also input_error unless there are p.options().fields of them.
     void add(const plan& p, std::span<lattice::field<T>* const> ys, team t = {}) const;
     /// Adds only ghosts [first, last) behind f, for example of a face that plan::completed() names, or of an array of
     /// your own with the bytes of a message, which you have multiplied by links. Faces share the sites in their
     /// corners, so only one thread at a time may call this, unless the sites() differ. Does not mark y.
-    /// Shape: ghosts: as plan::ghost(f, field), where ghost 0 starts.  Pre: the plan has a message behind f.
+    /// Shape: ghosts: as plan::ghost(f, field), where ghost 0 starts.  Pre: the plan has a message behind f; y has the
+    /// site order and components that the unpacker was made for.
     void add(face f, const std::byte* ghosts, std::int64_t first, std::int64_t last,
              lattice::field<T>& y) const noexcept;
     /// Expands ghosts without adding them: out[0] is component 0 of ghost `first`; the next ghost follows `components`
@@ -110,6 +112,7 @@ class unpacker {
     [[nodiscard]] const part& part_behind(face f) const { return (*parts_)[f.index()]; }
     void check_options(const std::string& who, const plan& p, const lattice::decomposition& cut,
                        const lattice::site_order& order) const;
+    void check_fields(const plan& p, std::span<lattice::field<T>* const> ys) const;
     /// Reads sites [first, last) of a message as stored, a piece at a time: use(begin, end, reals of site `begin`).
     template <class Use>
     void decoded(const std::byte* ghosts, std::int64_t first, std::int64_t last, std::int64_t most_sites,
@@ -120,6 +123,7 @@ class unpacker {
                      std::int32_t end) const noexcept;
 
     unpacker_options options_;
+    std::shared_ptr<const lattice::site_order> order_; // of the fields
     int reals_ = 0, lanes_ = 1;
     checked_pointer<std::shared_ptr<const std::array<part, lattice::faces>>> parts_{"a halo::unpacker", nullptr};
     /// The sites of all faces, ascending, with repetitions; teams divide this list.

@@ -39,9 +39,10 @@ class field {
   public:
     field() = default;
     /// Zero-filled.  Shape: order->outer_sites() x components x order->lane_width().
-    /// Err: input_error: a negative number of components, or more values than any memory holds; std::bad_alloc.
+    /// Err: input_error: no order, a negative number of components, or more values than any memory holds;
+    /// std::bad_alloc.
     field(std::shared_ptr<const site_order> order, int components, std::pmr::memory_resource* memory = huge_pages())
-        : order_(std::move(order)), components_(components), memory_(memory), size_(size_of(*order_, components)),
+        : order_(std::move(order)), components_(components), memory_(memory), size_(size_of(order_.get(), components)),
           version_(std::make_shared<std::uint64_t>(next_version())) {
         data_ = static_cast<T*>(memory_->allocate(std::max<std::size_t>(size_, 1) * sizeof(T), field_alignment));
         std::fill_n(data_, size_, T{});
@@ -100,8 +101,9 @@ class field {
     }
 
   private:
-    [[nodiscard]] static std::size_t size_of(const site_order& order, int components) {
-        const std::int64_t sites = order.outer_sites() * order.lane_width();
+    [[nodiscard]] static std::size_t size_of(const site_order* order, int components) {
+        if (order == nullptr) throw input_error("a field was made without a site order");
+        const std::int64_t sites = order->outer_sites() * order->lane_width();
         const std::int64_t most = std::numeric_limits<std::int64_t>::max() / static_cast<std::int64_t>(sizeof(T));
         if (components < 0 || sites * components > most)
             throw input_error("a field of " + std::to_string(components) + " components on " + std::to_string(sites) +

@@ -74,10 +74,9 @@ class site_order {
     [[nodiscard]] const block_layout* blocks() const { return blocks_ ? &*blocks_ : nullptr; }
     /// Made by lexicographic(): all such orders of equal extents are equal.
     [[nodiscard]] bool is_lexicographic() const { return lexicographic_; }
-    /// Is every site in the same place?  Cost: O(volume), unless it is the same object or both are lexicographic.
-    [[nodiscard]] bool places_like(const site_order& other) const {
-        return this == &other || (extents_ == other.extents_ && lane_width_ == other.lane_width_ &&
-                                  ((lexicographic_ && other.lexicographic_) || position_ == other.position_));
+    /// Is it the same object, or are both lexicographic with equal extents? Then every site is in the same place.
+    [[nodiscard]] bool is_like(const site_order& other) const {
+        return this == &other || (lexicographic_ && other.lexicographic_ && extents_ == other.extents_);
     }
 
   private:
