@@ -265,6 +265,39 @@ TEST(SiteCopy, TakesWholeGroupsOfLanes) {
     });
 }
 
+// Streamed messages, claimed ones and pieces that a receiver copies are copied by blocks of a few sites.
+TEST(SiteCopy, VisitsEachSiteAtMostTwiceInHoweverManyParts) {
+    on_each_simd_target([] {
+        std::mt19937 g(7);
+        constexpr int lanes = 8, sites = 1024;
+        const site_shape shape{6, 4, scalar::bits};
+        // Lane by lane, as the sub-boxes of a blocked order follow each other: each group spans the whole list.
+        std::vector<std::int64_t> places;
+        for (int i = 0; i < sites; ++i) places.push_back(i % (sites / lanes) * lanes + i / (sites / lanes));
+        const std::vector<std::int64_t> message = counted(sites);
+        for (const bool packs : {true, false}) {
+            const std::vector<std::int64_t>&from = packs ? places : message, &to = packs ? message : places;
+            const int from_lanes = packs ? lanes : 1, to_lanes = packs ? 1 : lanes;
+            std::vector<std::byte> source = storage(from, from_lanes, shape), expected = storage(to, to_lanes, shape);
+            for (std::byte& b : source) b = static_cast<std::byte>(g());
+            const site_copy copies(from, from_lanes, to, to_lanes);
+            copies.copy(source.data(), expected.data(), shape);
+            EXPECT_EQ(copies.visits(0, sites), sites);
+            for (const int part : {1, 7, 32, 300, 512, 600}) {
+                std::vector<std::byte> target = storage(to, to_lanes, shape);
+                std::int64_t visits = 0;
+                for (std::int64_t first = 0; first < sites; first += part) {
+                    const std::int64_t last = std::min<std::int64_t>(first + part, sites);
+                    copies.copy(source.data(), target.data(), shape, first, last);
+                    visits += copies.visits(first, last);
+                }
+                EXPECT_LE(visits, 2 * sites) << "parts of " << part;
+                EXPECT_EQ(target, expected) << "parts of " << part;
+            }
+        }
+    });
+}
+
 TEST(SiteCopy, FaceOfABoxIsOneRunPerRow) {
     const lattice::coordinate extents{4, 3, 5, 2};
     std::vector<std::int64_t> y_face;

@@ -46,7 +46,7 @@ class site_copy {
     /// Pre: both lists have the same length; positions are below 2^31; lane widths are powers of 2 up to 16.
     /// Cost: O(runs), with lanes O(sites). Memory: 4 B per site and irregular side; none per site for faces of boxes
     /// without lanes; with lanes up to 12 B more.
-    /// in_parts: few sites of the list are copied at a time, so that lanes of one outer index are not combined.
+    /// in_parts: few sites of the list are always copied at a time, so that lanes of one outer index are not combined.
     site_copy(const position_list& from, int from_lanes, const position_list& to, int to_lanes, bool in_parts = false);
 
     [[nodiscard]] std::int64_t sites() const { return sites_; }
@@ -54,7 +54,7 @@ class site_copy {
     [[nodiscard]] std::int64_t runs() const { return runs_; }
     /// to[...] = from[...] for sites [first, last) of the list; both pointers are the start of a storage.
     /// Pre: components of 2, 4 or 8 bytes; any size if both storages have one lane. No overlap in what is copied.
-    /// Cost: an indirect call, and one read and one write of the bytes.
+    /// Cost: an indirect call, one read and one write of the bytes, and visits(first, last).
     void copy(const std::byte* from, std::byte* to, const site_shape& shape, std::int64_t first,
               std::int64_t last) const noexcept {
         if (run_ != nullptr) {
@@ -62,7 +62,13 @@ class site_copy {
             return run_(from + (run_from_ + first) * bytes, to + (run_to_ + first) * bytes,
                         static_cast<std::size_t>((last - first) * bytes));
         }
-        copy_[width_index(shape.component_bytes)](list(shape), from, to, first, last);
+        const auto& kernels = is_by_group(first, last) ? copy_groups_ : copy_;
+        kernels[width_index(shape.component_bytes)](list(shape), from, to, first, last);
+    }
+    /// Number of entries of the list that copy() of these sites reads, if it has lanes: at most twice the sites,
+    /// whatever part of the list they are.
+    [[nodiscard]] std::int64_t visits(std::int64_t first, std::int64_t last) const noexcept {
+        return is_by_group(first, last) ? group_count_ * from_lanes_ * to_lanes_ : last - first;
     }
     void copy(const std::byte* from, std::byte* to, const site_shape& shape) const noexcept {
         copy(from, to, shape, 0, sites_);
@@ -91,6 +97,11 @@ class site_copy {
 
   private:
     using kernel = void (*)(const site_list&, const std::byte*, std::byte*, std::int64_t, std::int64_t);
+    /// Groups hold sites from all parts of the list, so each part takes a look at all groups. Without groups a site
+    /// takes about twice as long.
+    [[nodiscard]] bool is_by_group(std::int64_t first, std::int64_t last) const noexcept {
+        return group_count_ > 0 && 2 * (last - first) >= sites_;
+    }
     static constexpr std::size_t width_index(std::size_t bytes) { return bytes == 2 ? 0 : bytes == 4 ? 1 : 2; }
     [[nodiscard]] site_list list(const site_shape& shape) const noexcept {
         return {.strips = strips_.empty() ? nullptr : strips_.data(),
@@ -112,6 +123,7 @@ class site_copy {
     std::int64_t group_count_ = 0;
     int from_lanes_ = 1, to_lanes_ = 1;
     std::array<kernel, 3> copy_{}; // by bytes per component; chosen with the list, so that a copy is one indirect call
+    std::array<kernel, 3> copy_groups_{}; // for large parts of the list, if it has groups
     /// Set if all sites follow each other on both sides, without lanes: a face across the last dimension.
     void (*run_)(const std::byte* from, std::byte* to, std::size_t bytes) = nullptr;
     std::int64_t run_from_ = 0, run_to_ = 0; // positions of its first site
