@@ -150,6 +150,10 @@ coordinate decomposition::grid_position(int rank) const {
 }
 
 int decomposition::rank_at(const coordinate& grid_position) const {
+    for (int mu = 0; mu < dimensions; ++mu)
+        if (grid_position[mu] < 0 || grid_position[mu] >= rank_grid_[mu])
+            throw input_error("position " + to_string(grid_position) + " is not in the rank grid " +
+                              to_string(rank_grid_));
     const std::int64_t place = lexicographic_index(grid_position, rank_grid_);
     return rank_order_.empty() ? static_cast<int>(place) : rank_order_[place];
 }
@@ -179,6 +183,8 @@ bool decomposition::wraps(int rank, face f) const {
 int decomposition::owner(const coordinate& global_site) const {
     coordinate position{};
     for (int mu = 0; mu < dimensions; ++mu) {
+        if (global_site[mu] < 0 || global_site[mu] >= global_[mu])
+            throw input_error("site " + to_string(global_site) + " is not on the lattice " + to_string(global_));
         const auto next = std::upper_bound(cuts_[mu].begin(), cuts_[mu].end(), global_site[mu]);
         position[mu] = static_cast<int>(next - cuts_[mu].begin()) - 1;
     }

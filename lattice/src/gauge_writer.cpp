@@ -4,6 +4,7 @@
 #include "binary_file.hpp"
 #include "gauge_layout.hpp"
 
+#include <algorithm>
 #include <cstdio>
 
 namespace halocline::lattice {
@@ -106,6 +107,11 @@ gauge_totals gauge_writer::write(const box& local, const gauge_field& links) {
 }
 
 void gauge_writer::finish(const gauge_totals& totals, double plaquette) {
+    constexpr double rounding = 1e-9; // of links that are unitary as far as check_totals() requires
+    if (!(plaquette >= -0.5 - rounding && plaquette <= 1 + rounding))
+        throw input_error("'" + layout_.path + "': plaquette " + std::to_string(plaquette) +
+                          ": Re tr / 3 of SU(3) is between -0.5 and 1");
+    plaquette = std::clamp(plaquette, -0.5, 1.0); // the reader is as strict as the group
     try {
         check_totals(layout_,
                      totals); // layout_ records nothing: this checks coverage, finiteness and unitarity
@@ -115,7 +121,11 @@ void gauge_writer::finish(const gauge_totals& totals, double plaquette) {
     }
     {
         const binary_file file = binary_file::open_to_write(partial_.name());
-        file.write_text(0, head_text(layout_, totals, plaquette));
+        const std::string head = head_text(layout_, totals, plaquette);
+        if (static_cast<std::int64_t>(head.size()) != layout_.data_offset)
+            throw error("'" + layout_.path + "': a header of " + std::to_string(head.size()) +
+                        " bytes, where the links begin at byte " + std::to_string(layout_.data_offset));
+        file.write_text(0, head);
         if (layout_.format == gauge_format::ildg)
             file.write_text(static_cast<std::uint64_t>(layout_.data_offset) +
                                 static_cast<std::uint64_t>(link_bytes(layout_)),

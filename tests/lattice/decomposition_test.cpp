@@ -41,6 +41,18 @@ TEST(Decomposition, EverySiteBelongsToTheOneBoxThatContainsIt) {
     }
 }
 
+TEST(Decomposition, RefusesSitesAndPlacesThatThereAreNot) {
+    const auto cut = decomposition::even({6, 4, 5, 2}, {3, 2, 1, 2});
+    for (int mu = 0; mu < dimensions; ++mu)
+        for (const bool beyond : {false, true}) {
+            coordinate site{}, place{};
+            site[mu] = beyond ? cut.global()[mu] : -1;
+            place[mu] = beyond ? cut.rank_grid()[mu] : -1;
+            EXPECT_THROW((void)cut.owner(site), input_error) << to_string(site);
+            EXPECT_THROW((void)cut.rank_at(place), input_error) << to_string(place);
+        }
+}
+
 TEST(Decomposition, NeighboursAreMutualAndWrapAtTheEdge) {
     const auto cut = decomposition::even({6, 4, 5, 2}, {3, 2, 1, 2});
     for (int rank = 0; rank < cut.ranks(); ++rank) {

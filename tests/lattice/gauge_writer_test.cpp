@@ -5,6 +5,7 @@
 #include <halocline/base/error.hpp>
 #include <halocline/lattice/decomposition.hpp>
 
+#include <cmath>
 #include <filesystem>
 
 using namespace halocline_test;
@@ -53,6 +54,26 @@ TEST(GaugeWriter, WritesInPartsWhatReadersRead) {
         check_totals(file, read_links(file, whole, back));
         expect_links(back, whole, 0);
         EXPECT_FALSE(std::filesystem::exists(t.path() + ".partial"));
+    }
+}
+
+// A NERSC header has room for figures of one digit before the point: a longer one would overwrite the first link.
+TEST(GaugeWriter, RefusesAPlaquetteThatNoLinksHave) {
+    for (gauge_format format : {gauge_format::ildg, gauge_format::ddalphaamg, gauge_format::nersc}) {
+        const temporary_file t;
+        gauge_writer writer(t.path(), format, extents);
+        const gauge_field all = load(ildg(8));
+        writer.create();
+        const gauge_totals sum = writer.write(whole, all);
+
+        for (const double plaquette : {100.0, 1.001, -0.501, std::nan(""), HUGE_VAL})
+            EXPECT_THROW(writer.finish(sum, plaquette), input_error) << plaquette;
+        writer.finish(sum, 1 + 1e-15);
+
+        const gauge_file file = open_gauge_file(t.path());
+        gauge_field back(site_order::lexicographic(extents), gauge_components);
+        check_totals(file, read_links(file, whole, back));
+        expect_links(back, whole, 0);
     }
 }
 

@@ -39,14 +39,16 @@ class decomposition {
     /// Cuts of dimension mu: rank-grid position i owns [cuts[i], cuts[i+1]).
     [[nodiscard]] const std::vector<int>& cuts(int mu) const { return cuts_[mu]; }
     // The place of a rank.  Err: input_error unless 0 <= rank < ranks().
-    [[nodiscard]] box local_box(int rank) const;                      ///< in global coordinates
-    [[nodiscard]] coordinate grid_position(int rank) const;           ///< its place in the rank grid
-    [[nodiscard]] int rank_at(const coordinate& grid_position) const; ///< inverse of grid_position()
+    [[nodiscard]] box local_box(int rank) const;            ///< in global coordinates
+    [[nodiscard]] coordinate grid_position(int rank) const; ///< its place in the rank grid
+    /// The inverse of grid_position().  Err: input_error: a position outside the rank grid.
+    [[nodiscard]] int rank_at(const coordinate& grid_position) const;
     /// The rank behind face f, with wrap-around; the rank itself if the dimension is not cut.
     [[nodiscard]] int neighbour(int rank, face f) const;
     /// True if the neighbour behind f is across the edge of the global lattice.
     [[nodiscard]] bool wraps(int rank, face f) const;
-    [[nodiscard]] int owner(const coordinate& global_site) const; ///< the rank whose local box contains it
+    /// The rank whose local box contains a site.  Err: input_error: a site outside the lattice.
+    [[nodiscard]] int owner(const coordinate& global_site) const;
 
     friend bool operator==(const decomposition&, const decomposition&) = default;
 

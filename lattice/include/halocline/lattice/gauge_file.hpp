@@ -103,8 +103,8 @@ class gauge_writer {
     gauge_totals write(const box& local, const gauge_field& links);
     /// On the creator, last, after every write() returned: checksums and sums of the format, fsync, rename to `path`.
     /// `totals`: reduced over ranks.  `plaquette`: Re tr / 3; ILDG has no place for it.
-    /// Err: file_error; input_error when the totals do not cover the lattice, or a link is less unitary than a reader
-    /// of a 64-bit file accepts.
+    /// Err: file_error; input_error when the totals do not cover the lattice, a link is less unitary than a reader of a
+    /// 64-bit file accepts, or the plaquette is not between -0.5 and 1.
     void finish(const gauge_totals& totals, double plaquette);
 
   private:
