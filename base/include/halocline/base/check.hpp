@@ -14,7 +14,7 @@ namespace halocline {
 /// Each level includes the previous ones.
 enum class check_level {
     off,
-    light,  ///< a comparison here and there
+    light,  ///< what costs a comparison here and there; such checks are always made, so off is the same today
     normal, ///< also reads data once more, to detect stale ghosts
     comm    ///< also costs communication: a checksum after each message
 };
