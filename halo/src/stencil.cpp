@@ -14,29 +14,38 @@ using lattice::coordinate;
 using lattice::dimensions;
 using lattice::side;
 
-star_edges::star_edges(const lattice::decomposition& cut, int rank, const stencil_options& options, star s,
+star_edges::star_edges(const comm::job& j, const lattice::decomposition& cut, const stencil_options& options, star s,
                        bool of_reals) {
     phases.fill(1);
     const boundary_phases asked = with_signs(options.phases, options.boundaries);
-    for (int mu = 0; mu < dimensions; ++mu) {
-        const bool open = options.boundaries[mu] == lattice::boundary::open, twisted = !open && asked[mu] != 1.0;
-        leaves[mu] = cut.rank_grid()[mu] > 1 || open || twisted || options.self_exchange;
-        if (!twisted) continue;
+    const auto text_of = [&](int mu, const char* format) {
         char text[96];
-        std::snprintf(text, sizeof text, "phase (%g, %g) in %c: ", asked[mu].real(), asked[mu].imag(), "xyzt"[mu]);
-        const std::string who = "stencil '" + options.name + "': " + text;
-        if (!of_reals) throw input_error(who + "its fields are not of float or double");
-        if (!std::isfinite(asked[mu].real()) || !std::isfinite(asked[mu].imag()))
-            throw input_error(who + "must be finite");
-        if (asked[mu].imag() != 0 && s.components % 2 != 0)
-            throw input_error(who + std::to_string(s.components) + " components per site are no pairs (re, im)");
-        if (cut.rank_grid()[mu] == 1 && cut.global()[mu] < s.radius)
-            throw input_error(who + "the lattice has " + std::to_string(cut.global()[mu]) +
-                              " sites there, fewer than the radius, " + std::to_string(s.radius));
-        for (const side end : {side::low, side::high})
-            if (const lattice::face f{mu, end}; cut.wraps(rank, f))
-                phases[f.index()] = end == side::low ? std::conj(asked[mu]) : asked[mu];
-    }
+        std::snprintf(text, sizeof text, format, asked[mu].real(), asked[mu].imag(), "xyzt"[mu]);
+        return std::string(text);
+    };
+    std::string all;
+    for (int mu = 0; mu < dimensions; ++mu)
+        all += text_of(mu, mu == 0 ? "(%.17g, %.17g) in %c" : ", (%.17g, %.17g) in %c");
+    j.agree("the phases of stencil '" + options.name + "'", all);
+    j.collectively([&] {
+        for (int mu = 0; mu < dimensions; ++mu) {
+            const bool open = options.boundaries[mu] == lattice::boundary::open, twisted = !open && asked[mu] != 1.0;
+            leaves[mu] = cut.rank_grid()[mu] > 1 || open || twisted || options.self_exchange;
+            if (!twisted) continue;
+            const std::string who = "stencil '" + options.name + "': " + text_of(mu, "phase (%g, %g) in %c: ");
+            if (!of_reals) throw input_error(who + "its fields are not of float or double");
+            if (!std::isfinite(asked[mu].real()) || !std::isfinite(asked[mu].imag()))
+                throw input_error(who + "must be finite");
+            if (asked[mu].imag() != 0 && s.components % 2 != 0)
+                throw input_error(who + std::to_string(s.components) + " components per site are no pairs (re, im)");
+            if (cut.rank_grid()[mu] == 1 && cut.global()[mu] < s.radius)
+                throw input_error(who + "the lattice has " + std::to_string(cut.global()[mu]) +
+                                  " sites there, fewer than the radius, " + std::to_string(s.radius));
+            for (const side end : {side::low, side::high})
+                if (const lattice::face f{mu, end}; cut.wraps(j.rank(), f))
+                    phases[f.index()] = end == side::low ? std::conj(asked[mu]) : asked[mu];
+        }
+    });
 }
 
 std::vector<std::int32_t> sites_across(const coordinate& extents, lattice::face f, int radius) {

@@ -320,6 +320,16 @@ TEST(Stencil, RefusesPhasesThatDoNotFit) {
     EXPECT_EQ(refusal([&] { stencil<double>(j, cut, signs); }), "accepted");
 }
 
+TEST(Stencil, RefusesPhasesThatDifferBetweenRanks) {
+    const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
+    const auto texts = refusals(2, [&](const comm::job& j) {
+        stencil<double> s(j, cut, {.name = "twisted", .phases = {1, 1, 1, j.rank() == 0 ? 1.0 : -1.0}});
+    });
+    for (const std::string& text : texts)
+        for (const char* const part : {"the phases of stencil 'twisted'", "(1, 0) in t", "(-1, 0) in t"})
+            EXPECT_NE(text.find(part), std::string::npos) << text;
+}
+
 TEST(Stencil, RefusesForeignFields) {
     const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
     const comm::job j = comm::job::single(small_job());

@@ -36,19 +36,21 @@ struct star {
     int components = 1;
 };
 
+/// Equal on every rank.
 struct stencil_options {
     std::string name = "stencil"; ///< in error messages and reports
     /// Periodic by default. Beyond an open edge lie the values of stencil::set_outside(), which are 0 at first. Beyond
     /// an antiperiodic one the field changes its sign.
     std::array<lattice::boundary, lattice::dimensions> boundaries{};
     /// Twisted boundaries: beyond the upper edge of the lattice the field continues as phase * field, beyond the lower
-    /// edge as conj(phase) * field. Unless a phase is real, components are pairs (re, im). An antiperiodic boundary also
-    /// changes the sign. Where a phase is not 1, no wrap is local: sites near the edge belong to for_boundary().
+    /// edge as conj(phase) * field. Unless a phase is real, components are pairs (re, im). An antiperiodic boundary
+    /// also changes the sign. Where a phase is not 1, no wrap is local: sites near the edge belong to for_boundary().
     boundary_phases phases{1, 1, 1, 1};
     /// Exchanges periodic dimensions that are not cut with this rank itself, instead of wrapping around locally (for
     /// tests).
     bool self_exchange = false;
-    /// normal and above: for_boundary() detects a field that was written since start().
+    /// normal and above: for_boundary() detects a field that was written since start(). comm: see
+    /// plan_options::checksums.
     check_level checks = default_checks();
 };
 
@@ -137,6 +139,18 @@ class star_table {
     std::vector<place> places_;
 };
 
+/// What a stencil does at the ends of the dimensions.
+struct star_edges {
+    /// Collective. of_reals: are its fields of float or double?
+    /// Err: on every rank: input_error: phases that differ between ranks, a phase that does not fit the components, or
+    ///      a dimension shorter than the radius.
+    star_edges(const comm::job& j, const lattice::decomposition& cut, const stencil_options& options, star s,
+               bool of_reals);
+
+    std::array<bool, lattice::dimensions> leaves{};            ///< does a box leave itself (see star_table)?
+    std::array<std::complex<double>, lattice::faces> phases{}; ///< of the field behind each face of this rank
+};
+
 /// A stencil on fields of this rank's box, with its halo plan:
 ///
 ///     s.start(u);               // sends the faces of u
@@ -152,8 +166,9 @@ class stencil {
 
   public:
     /// Collective.
-    /// Err: as halo::plan; input_error for a phase or an antiperiodic boundary where T is not float or double, or which
-    ///      is not real where the number of components is odd, or in a dimension that is shorter than the radius.
+    /// Err: as halo::plan; on every rank: input_error for phases that differ between ranks, for a phase or an
+    ///      antiperiodic boundary where T is not float or double, or which is not real where the number of components
+    ///      is odd, or in a dimension that is shorter than the radius.
     stencil(const comm::job& j, const lattice::decomposition& cut, const stencil_options& options = {});
 
     /// A field of zeros for this stencil: lexicographic, without ghosts.
@@ -231,6 +246,7 @@ class stencil {
     lattice::box local_;
     std::shared_ptr<const lattice::site_order> order_;
     plan plan_;
+    star_edges edges_;
     star_table table_;
     std::array<continued_layers, lattice::faces> continued_;
     std::array<std::vector<T>, lattice::faces> outside_; // behind the open edges of this rank, in message order
@@ -238,15 +254,6 @@ class stencil {
     std::uint64_t epoch_ = 1;                            // the exchange that brings its ghosts
 };
 
-/// What a stencil does at the ends of the dimensions.
-struct star_edges {
-    /// of_reals: are its fields of float or double?
-    /// Err: input_error: a phase that does not fit the components, or a dimension shorter than the radius.
-    star_edges(const lattice::decomposition& cut, int rank, const stencil_options& options, star s, bool of_reals);
-
-    std::array<bool, lattice::dimensions> leaves{};            ///< does a box leave itself (see star_table)?
-    std::array<std::complex<double>, lattice::faces> phases{}; ///< of the field behind each face of this rank
-};
 /// The sites of a box that lie behind its face f if it closes on itself: `radius` layers, in message order.
 std::vector<std::int32_t> sites_across(const lattice::coordinate& extents, lattice::face f, int radius);
 
@@ -264,18 +271,16 @@ stencil<T, Star>::stencil(const comm::job& j, const lattice::decomposition& cut,
              .select = {},
              .order = order_,
              .checks = options.checks}),
-      table_(local_.extents, star_edges(cut, j.rank(), options, Star, std::is_floating_point_v<T>).leaves,
-             Star.radius) {
-    const star_edges edges(cut, j.rank(), options, Star, std::is_floating_point_v<T>);
+      edges_(j, cut, options, Star, std::is_floating_point_v<T>), table_(local_.extents, edges_.leaves, Star.radius) {
     for (int i = 0; i < lattice::faces; ++i) {
         const face f = lattice::face_of(i);
         const bool has_message = plan_.message_of(f) >= 0;
         const std::int64_t values = local_.volume() / local_.extents[f.mu] * Star.radius * Star.components;
-        if (edges.phases[i] != 1.0) {
-            continued_[i].phase = edges.phases[i];
+        if (edges_.phases[i] != 1.0) {
+            continued_[i].phase = edges_.phases[i];
             continued_[i].values.resize(values);
             if (!has_message) continued_[i].sites = sites_across(local_.extents, f, Star.radius);
-        } else if (edges.leaves[f.mu] && !has_message) {
+        } else if (edges_.leaves[f.mu] && !has_message) {
             outside_[i].resize(values);
         }
     }
