@@ -102,10 +102,16 @@ shell_plan::shell_plan(const comm::job& j, const lattice::decomposition& cut, sh
     });
     for (const binding& b : bindings) filled_.emplace_back(b);
     choose_route(cut, apart);
-    make_phases(cut, bindings);
-    if (options_.reverse) make_reverse(cut, bindings);
+    std::vector<shell_transfers> forward;
+    shell_transfers reverse;
+    job_.collectively([&] { // because options_.select may throw
+        forward = list_phases(cut);
+        if (options_.reverse) reverse = shell_at_once(cut, job_.rank(), options_);
+        if (options_.checks >= check_level::normal) list_sent_sites(cut);
+    });
+    make_phases(std::move(forward), bindings);
+    if (options_.reverse) make_reverse(cut, std::move(reverse), bindings);
     reported_.reserve(ghosts_.size());
-    if (options_.checks >= check_level::normal) list_sent_sites(cut);
 }
 
 void shell_plan::choose_route(const lattice::decomposition& cut, bool apart) {
@@ -119,22 +125,26 @@ void shell_plan::choose_route(const lattice::decomposition& cut, bool apart) {
     why_ = v.why;
 }
 
-void shell_plan::make_phases(const lattice::decomposition& cut, const std::vector<binding>& bindings) {
+std::vector<shell_transfers> shell_plan::list_phases(const lattice::decomposition& cut) const {
+    if (route_ == corner_route::at_once) return {shell_at_once(cut, job_.rank(), options_)};
     std::vector<shell_transfers> lists;
-    if (route_ == corner_route::at_once)
-        lists.push_back(shell_at_once(cut, job_.rank(), options_));
-    else
-        for (int mu = 0; mu < dimensions; ++mu)
-            if (options_.widths.low[mu] > 0 || options_.widths.high[mu] > 0)
-                lists.push_back(shell_along(cut, job_.rank(), options_, mu));
+    for (int mu = 0; mu < dimensions; ++mu)
+        if (options_.widths.low[mu] > 0 || options_.widths.high[mu] > 0)
+            lists.push_back(shell_along(cut, job_.rank(), options_, mu));
+    return lists;
+}
+
+void shell_plan::make_phases(std::vector<shell_transfers> lists, const std::vector<binding>& bindings) {
     std::vector<region_plan>& phases = forward_->phases;
     for (shell_transfers& t : lists) {
         first_ghost_.push_back(ghosts_.size());
         ghosts_.insert(ghosts_.end(), t.ghosts.begin(), t.ghosts.end());
-        phases.emplace_back(
-            job_, std::move(t.sends), std::move(t.receives), bindings,
-            region_plan_options{
-                .name = options_.name, .path = options_.path, .format = options_.format, .scale = options_.scale});
+        phases.emplace_back(job_, std::move(t.sends), std::move(t.receives), bindings,
+                            region_plan_options{.name = options_.name,
+                                                .path = options_.path,
+                                                .format = options_.format,
+                                                .scale = options_.scale,
+                                                .checksums = options_.checks >= check_level::comm});
     }
     for (std::size_t p = 0; p < phases.size(); ++p) {
         if (p + 1 < phases.size()) // the next phase can then begin during any wait of this rank
@@ -145,8 +155,8 @@ void shell_plan::make_phases(const lattice::decomposition& cut, const std::vecto
     }
 }
 
-void shell_plan::make_reverse(const lattice::decomposition& cut, const std::vector<binding>& bindings) {
-    shell_transfers t = shell_at_once(cut, job_.rank(), options_);
+void shell_plan::make_reverse(const lattice::decomposition& cut, shell_transfers t,
+                              const std::vector<binding>& bindings) {
     for (transfer& ghosts : t.receives) ghosts.phase = 1; // they are sent
     for (transfer& own : t.sends) // its tag is the direction as the sender of the ghosts sees it
         own.phase = phase_along(cut, job_.rank(), options_, direction_of(directions - 1 - static_cast<int>(own.tag)));
@@ -157,7 +167,8 @@ void shell_plan::make_reverse(const lattice::decomposition& cut, const std::vect
                                           .path = path::packed,
                                           .add = true,
                                           .format = options_.format,
-                                          .scale = options_.scale});
+                                          .scale = options_.scale,
+                                          .checksums = options_.checks >= check_level::comm});
     backward_->join(threads_.pointer());
 }
 

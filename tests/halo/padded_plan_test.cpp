@@ -326,6 +326,23 @@ TEST_F(RefusedShellPlan, FormatsThatDoNotFitTheField) {
     expect_said("format 3: must be one of as_stored, half, bfloat16", {.format = halo::message_format{3}}, padded);
 }
 
+// On all ranks, whatever list the selection is asked for: the others would wait for the one that left.
+TEST(PaddedPlan, RefusesASelectionThatThrowsOnOneRank) {
+    const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
+    for (const bool more : {false, true}) {
+        const auto texts = refusals(2, [&](const comm::job& j) {
+            auto x = make_field<double>(j, cut, {}, 1);
+            halo::shell_options options{.reverse = more, .checks = more ? check_level::normal : check_level::light};
+            options.select = [&](const coordinate&) -> bool {
+                if (j.rank() == 0) throw input_error("no colour is chosen");
+                return true;
+            };
+            shell_plan p(j, cut, options, {halo::bind(x)});
+        });
+        for (const std::string& text : texts) EXPECT_NE(text.find("no colour is chosen"), std::string::npos) << text;
+    }
+}
+
 TEST(PaddedPlan, RefusesPhasesThatDifferBetweenRanks) {
     const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
     const auto texts = refusals(2, [&](const comm::job& j) {

@@ -29,6 +29,8 @@
 
 namespace halocline::halo {
 
+struct shell_transfers;
+
 /// Ghosts that arrive together, as one region of the field.
 struct ghost_region {
     lattice::coordinate direction{}; ///< -1, 0 or +1 along each dimension
@@ -92,6 +94,7 @@ class shell_plan {
     void reset_statistics();
     /// Bytes of the slab that the plan occupies in addition to the fields: slots and control lines.
     [[nodiscard]] std::size_t slab_bytes() const;
+    /// The chosen route and paths, and why; whether messages carry checksums.
     [[nodiscard]] std::string describe() const;
 
   private:
@@ -111,9 +114,11 @@ class shell_plan {
     // Set-up, in this order.
     /// `apart`: some field's destination is another field.
     void choose_route(const lattice::decomposition& cut, bool apart);
-    void make_phases(const lattice::decomposition& cut, const std::vector<binding>& bindings);
-    void make_reverse(const lattice::decomposition& cut, const std::vector<binding>& bindings);
+    // Err of the lists: whatever options_.select throws.
+    [[nodiscard]] std::vector<shell_transfers> list_phases(const lattice::decomposition& cut) const;
     void list_sent_sites(const lattice::decomposition& cut);
+    void make_phases(std::vector<shell_transfers> lists, const std::vector<binding>& bindings);
+    void make_reverse(const lattice::decomposition& cut, shell_transfers t, const std::vector<binding>& bindings);
 
     void begin(int which) noexcept;
     void complete() noexcept;
