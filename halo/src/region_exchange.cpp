@@ -34,7 +34,10 @@ region_plan::state::state(const comm::job& j, const std::vector<transfer>& sends
                           std::vector<binding> fields, region_plan_options choices)
     : job(j), options(std::move(choices)), bindings(std::move(fields)),
       threads(std::make_shared<copying_team>(team_patience(j.options().deadline))) {
+    options.checksums = options.checksums || job.options().checksums;
+    seal = message_seal(options.checksums);
     std::string shape = options.add ? "added" : "copied";
+    if (options.checksums) shape += " with checksums";
     job.collectively([&] {
         if (bindings.empty()) throw input_error("'" + options.name + "': no field is bound");
         for (const field_view& f : bindings.front().source)
@@ -48,6 +51,7 @@ region_plan::state::state(const comm::job& j, const std::vector<transfer>& sends
     messages = make_messages(job, sends, receives, bindings, options);
     format = {options.format, static_cast<float>(options.scale)};
     for (const field_view& f : bindings.front().source) site_bytes += format.bytes(f.shape);
+    job.collectively([&] { refuse_wrapping_sizes(); });
     limit_claims(
         messages, [](region_message& m) -> path_watch& { return m.watch; },
         [&](const region_message& m) { return static_cast<std::size_t>(m.send_sites) * site_bytes; });
@@ -62,14 +66,25 @@ region_plan::state::state(const comm::job& j, const std::vector<transfer>& sends
     reported.reserve(receives.size());
 }
 
+void region_plan::state::refuse_wrapping_sizes() const {
+    constexpr std::size_t most = std::size_t{1} << 56; // the total size of all slots doesn't overflow
+    for (const region_message& m : messages) {
+        const auto sites = static_cast<std::size_t>(std::max(m.send_sites, m.receive_sites));
+        if (site_bytes > 0 && sites <= most / site_bytes) continue; // 0: even a site overflows
+        throw input_error("'" + options.name + "': the message between rank " + std::to_string(job.rank()) +
+                          " and rank " + std::to_string(m.peer) + ", " + std::to_string(sites) + " sites of " +
+                          std::to_string(site_bytes) + " bytes, is larger than any memory");
+    }
+}
+
 void region_plan::state::make_channels(const std::string& shape) {
     std::vector<comm::channel_request> requests;
     for (const region_message& m : messages) // one end per peer, identified by the peer's rank
         requests.push_back({.peer = m.peer,
                             .key = static_cast<std::uint32_t>(m.peer),
                             .peer_key = static_cast<std::uint32_t>(job.rank()),
-                            .send_bytes = static_cast<std::size_t>(m.send_sites) * site_bytes,
-                            .receive_bytes = static_cast<std::size_t>(m.receive_sites) * site_bytes,
+                            .send_bytes = static_cast<std::size_t>(m.send_sites) * site_bytes + seal.bytes(),
+                            .receive_bytes = static_cast<std::size_t>(m.receive_sites) * site_bytes + seal.bytes(),
                             .label = "values",
                             .direct = m.path == path::direct,
                             .joint = m.joint,
@@ -125,6 +140,7 @@ void region_plan::state::start(int which) noexcept {
             }
             if (m.watch.streamed()) comm::finish_streams();
         });
+        seal.put(channel.target(k), static_cast<std::size_t>(m.send_sites) * site_bytes, k);
         channel.send(k, stamp, static_cast<std::uint32_t>(which));
     });
     started_ = k;
@@ -204,6 +220,12 @@ void region_plan::state::review_paths() noexcept {
         if (m.watch.decide()) times.note_path_change();
 }
 
+bool region_plan::state::is_intact(const region_message& m, const std::byte* message) noexcept {
+    if (seal.is_intact(message, static_cast<std::size_t>(m.receive_sites) * site_bytes, epoch + 1)) return true;
+    broken_from = m.peer;
+    return false;
+}
+
 void region_plan::state::unpack(const region_message& m, const std::byte* message) const noexcept {
     const std::vector<field_view>& destination = bindings[bound].destination;
     const auto place_all = [&](std::int64_t first, std::int64_t last) noexcept {
@@ -243,7 +265,9 @@ void region_plan::state::advance() noexcept {
     channels.for_each([&](auto& channel) {
         region_message& m = messages[channel.index()];
         if (m.there || !channel.arrived(k) || channel.check(k) != comm::status::ok) return;
+        if (broken_from == m.peer) return;
         const std::uint64_t before = comm::ticks();
+        if (!is_intact(m, channel.received(k))) return; // finish() will report it
         unpack(m, channel.received(k));
         times.note_unpacking(comm::ticks() - before);
         note(m);
@@ -252,7 +276,12 @@ void region_plan::state::advance() noexcept {
 
 void region_plan::state::add_all() noexcept {
     const std::uint64_t before = comm::ticks();
-    channels.for_each([&](auto& channel) { messages[channel.index()].arrived = channel.received(epoch + 1); });
+    channels.for_each([&](auto& channel) {
+        region_message& m = messages[channel.index()];
+        m.arrived = channel.received(epoch + 1);
+        (void)is_intact(m, m.arrived);
+    });
+    if (broken_from >= 0) return;        // nothing is added
     for (region_message& m : messages) { // by peer, whatever the transports
         unpack(m, m.arrived);
         note(m);
@@ -302,6 +331,7 @@ comm::status region_plan::state::finish() noexcept {
     else
         advance();
     driver.store(nullptr, std::memory_order_relaxed);
+    if (broken_from >= 0) return status.end(comm::status::wrong_data);
     times.note_finish();
     ++epoch;
     review_paths();

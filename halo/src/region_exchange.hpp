@@ -7,6 +7,7 @@
 
 #include <halocline/comm/wrong_call.hpp>
 #include <halocline/halo/detail/exchange_times.hpp>
+#include <halocline/halo/detail/message_seal.hpp>
 #include <halocline/halo/detail/sticky_status.hpp>
 
 #include <algorithm>
@@ -19,6 +20,8 @@ struct region_plan::state {
     state(const comm::job& j, const std::vector<transfer>& sends, const std::vector<transfer>& receives,
           std::vector<binding> fields, region_plan_options choices);
 
+    /// Err: input_error: the size of a message would overflow.
+    void refuse_wrapping_sizes() const;
     /// Makes the channels of all messages. Collective; `shape` must be the same on all ranks.
     void make_channels(const std::string& shape);
     void start(int which) noexcept;
@@ -45,6 +48,8 @@ struct region_plan::state {
     void offer() noexcept;
     /// Copies pieces of messages that are on their way to this rank.
     void help() noexcept;
+    /// Does a message that has arrived have the checksum that it was sent with? Notes the peer if not.
+    [[nodiscard]] bool is_intact(const region_message& m, const std::byte* message) noexcept;
     void unpack(const region_message& m, const std::byte* message) const noexcept;
     /// Multiplies what has arrived in place by its phases.
     void multiply(const region_message& m) noexcept;
@@ -99,6 +104,8 @@ struct region_plan::state {
     std::size_t unreported = 0;           // the first in `reported` that completed() has not returned yet
     comm::channel_set channels;
     std::shared_ptr<copying_team> threads;    // shared by the phases of a shell_plan
+    message_seal seal;                        // of packed messages; others can't have one
+    int broken_from = -1;                     // the rank whose message did not match its seal
     real_format format;                       // of messages
     std::size_t site_bytes = 0;               // in a message, sum over all fields
     std::size_t piece_bytes = 0;              // the least that is worth another thread

@@ -107,9 +107,13 @@ void choose_stores(region_message& m, path wish, const comm::costs& costs, const
         can = can && m.out[f].streams();
     }
     if (m.path != path::direct) m.middle = bytes / 2;
+    if (options.checksums) { // made of what is at the peer
+        m.watch = path_watch::always_claimed();
+        return;
+    }
     if (options.path == path::streamed) {
         if (can) m.watch = path_watch::always_streamed();
-        if (!can) m.why += "; sites too scattered to be streamed";
+        if (!can && m.send_sites > 0) m.why += "; sites too scattered to be streamed";
         return;
     }
     const bool asked = options.path == path::direct || options.path == path::joint;
@@ -118,8 +122,10 @@ void choose_stores(region_message& m, path wish, const comm::costs& costs, const
     m.watch = w.watch;
     if (m.path == path::direct && !(can && claiming_pays(lines_of(m, fields)))) m.watch.never_claim();
     if (asked || m.send_sites == 0) return;
-    m.why += can ? (m.watch.streamed() ? "; streamed: " : "; not streamed: ") + w.why
-                 : "; sites too scattered to be streamed";
+    if (can)
+        m.costs = w.why;
+    else
+        m.why += "; sites too scattered to be streamed";
 }
 
 } // namespace halocline::halo

@@ -24,7 +24,9 @@ struct region_message {
     halo::path path = path::packed; ///< the same at both ends
     /// How this rank writes it: streamed, or through the cache, with or without claiming lines.
     path_watch watch;
-    std::string why; ///< the reason for that path
+    std::string why;       ///< the reason for that path
+    std::string costs;     ///< through the cache and past it, if it can be streamed; see choose_writing()
+    std::string why_joint; ///< see why_joint()
     std::int64_t send_sites = 0, receive_sites = 0;
     std::vector<site_copy> out;       ///< by field: source -> message, or source -> the peer's destination (direct)
     std::vector<site_copy> in;        ///< by field: message -> destination (packed; direct if some sites have a phase)

@@ -97,7 +97,7 @@ bool region_paths::is_offered(const region_end& end) const {
 }
 
 obstacle region_paths::obstacle_of(const region_end& end) const {
-    if (options_.add || options_.format != message_format::as_stored) return obstacle::changed;
+    if (options_.add || options_.format != message_format::as_stored || options_.checksums) return obstacle::changed;
     if (!comm::direct_obstacle(j_, end.peer).empty()) return obstacle::transport;
     if (end.far && options_.path == path::streamed) return obstacle::streaming;
     if (!all_in_slab(j_, bindings_, end.far)) return obstacle::outside_slab;
@@ -110,7 +110,9 @@ std::string region_paths::reason(obstacle o, const region_end& end, int rank) co
     switch (o) {
     case obstacle::none: return {};
     case obstacle::changed:
-        return options_.add ? "what is added waits in slots" : "what is sent in another format waits in slots";
+        return options_.add         ? "what is added waits in slots"
+               : options_.checksums ? "what carries a checksum waits in slots"
+                                    : "what is sent in another format waits in slots";
     case obstacle::transport: return comm::direct_obstacle(j_, end.peer);
     case obstacle::streaming: return "over " + end.transport + " there are no stores that could bypass a cache";
     case obstacle::outside_slab: return "a field of " + rank_text(rank) + " is not in its slab";

@@ -54,7 +54,10 @@ void region_plan::finish_or_throw() {
     if (bad == comm::status::misused && s_->wrong_call)
         throw input_error("'" + s_->options.name + "': " + s_->wrong_call.text());
     if (bad == comm::status::misused) throw_no_binding("'" + s_->options.name + "'", s_->bound, s_->bindings.size());
-    s_->job.fail(bad, "regions " + s_->channels.pending(s_->epoch + 1));
+    if (s_->broken_from < 0) s_->job.fail(bad, "regions " + s_->channels.pending(s_->epoch + 1));
+    s_->job.fail(bad, "regions '" + s_->options.name + "' epoch " + std::to_string(s_->epoch + 1) +
+                          ": what arrived from rank " + std::to_string(s_->broken_from) +
+                          " does not have the checksum that it was sent with");
 }
 
 std::span<const int> region_plan::completed() noexcept {
@@ -82,11 +85,18 @@ path path_now(const region_message& m) {
     return m.watch.streamed() ? path::streamed : m.offered ? path::joint : path::direct;
 }
 
+/// The reasons for what it is now: review_paths() may have changed how it is written.
+std::string why_now(const region_message& m) {
+    const char* const stores = m.costs.empty() ? "" : m.watch.streamed() ? "; streamed: " : "; not streamed: ";
+    return m.why + stores + m.costs + m.why_joint;
+}
+
 } // namespace
 
 std::string region_plan::describe() const {
     std::string table = "regions '" + s_->options.name + "'";
     if (s_->format.converts()) table.append(", reals as ").append(to_string(s_->options.format));
+    if (s_->options.checksums) table += ", with checksums";
     table += "\n";
     char line[160];
     std::snprintf(line, sizeof line, "  %5s  %-9s %-8s %12s %12s  %s\n", "peer", "transport", "path", "send sites",
@@ -98,7 +108,7 @@ std::string region_plan::describe() const {
         std::snprintf(line, sizeof line, "  %5d  %-9s %-8s %12lld %12lld  ", m.peer, transport.data(),
                       to_string(path_now(m)).data(), static_cast<long long>(m.send_sites),
                       static_cast<long long>(m.receive_sites));
-        table += line + why_column(m.why, s_->job.members()[m.peer]) + "\n";
+        table += line + why_column(why_now(m), s_->job.members()[m.peer]) + "\n";
     };
     s_->channels.for_each(row);
     s_->channels.for_each_direct(row);

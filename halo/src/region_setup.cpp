@@ -157,7 +157,7 @@ std::vector<region_message> make_messages(const comm::job& j, const std::vector<
                 make_packed(m, end, fields, options.format != message_format::as_stored);
             }
             if (end.transport == "shm") choose_stores(m, j.options().path, costs, fields, options);
-            m.why += why_joint(paths.wished(), costs, static_cast<int>(fields.source.size()), m.offered);
+            m.why_joint = why_joint(paths.wished(), costs, static_cast<int>(fields.source.size()), m.offered);
             messages.push_back(std::move(m));
         }
     });

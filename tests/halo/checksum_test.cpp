@@ -6,6 +6,10 @@
 #include "pack_reference.hpp"
 #include "small_job.hpp"
 
+#include <halocline/comm/slab.hpp>
+#include <halocline/halo/box_stencil.hpp>
+#include <halocline/halo/region_plan.hpp>
+#include <halocline/halo/shell_plan.hpp>
 #include <halocline_test/simd_targets.hpp>
 
 #include <atomic>
@@ -156,4 +160,95 @@ TEST(Checksum, GoesWithTeamsAndRandomPlans) {
             }
         },
         small_job());
+}
+
+namespace {
+
+/// Flips a bit of each copy of this number that lies in the slab. Returns their number.
+int harm_copies(const comm::job& j, double number) {
+    int copies = 0;
+    std::byte* const slab = j.memory().base();
+    const std::size_t end = std::min(j.memory().bytes(), j.memory().peak() + (1 << 20)); // the allocator has gaps
+    for (std::size_t i = 0; i + sizeof number <= end; i += 4) {
+        if (std::memcmp(slab + i, &number, sizeof number) != 0) continue;
+        slab[i] ^= std::byte{1};
+        ++copies;
+    }
+    return copies;
+}
+
+constexpr double sent = 12345.678;
+
+} // namespace
+
+TEST(Checksum, OfRegionsIsComparedBeforeAnythingIsStoredOrAdded) {
+    for (const bool add : {false, true}) {
+        const comm::job j = comm::job::single(small_job());
+        lattice::field<double> x({8, 1, 1, 1}, 1);
+        halo::region_plan p(j, {{0, 0, {1}}}, {{0, 0, {4}}}, {halo::bind(x)},
+                            {.name = "sealed", .add = add, .checksums = true});
+        x.at(1, 0) = 1;
+        p.start();
+        p.finish_or_throw();
+        x.at(1, 0) = sent;
+
+        p.start();
+        ASSERT_EQ(harm_copies(j, sent), 1);
+        const std::string text = refusal<error>([&] { p.finish_or_throw(); });
+
+        EXPECT_NE(text.find("regions 'sealed' epoch 2: what arrived from rank 0 does not have the checksum"),
+                  std::string::npos)
+            << text;
+        EXPECT_EQ(x.at(4, 0), 1) << "the value of exchange 1 stays";
+        EXPECT_EQ(p.finish(), status::wrong_data); // permanently
+        EXPECT_EQ(p.epoch(), 1U);
+        EXPECT_TRUE(p.completed().empty());
+    }
+}
+
+TEST(Checksum, OfShellsAndBoxStencilsIsOnWithChecksCommAndIfTheJobAsksForIt) {
+    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+    for (const bool by_job : {false, true}) {
+        comm::job_options options = small_job();
+        options.checksums = by_job;
+        const check_level checks = by_job ? check_level::light : check_level::comm;
+        const comm::job j = comm::job::single(options);
+        const auto padded = lattice::site_order::lexicographic({6, 6, 6, 6});
+        const std::int64_t corner = lattice::lexicographic_index({1, 1, 1, 1}, {6, 6, 6, 6});
+        const auto expect_caught = [&](const auto& start, const auto& finish) {
+            start();
+            EXPECT_GT(harm_copies(j, sent), 0);
+            const std::string text = refusal<error>(finish);
+            EXPECT_NE(text.find("does not have the checksum that it was sent with"), std::string::npos) << text;
+        };
+        for (const halo::corner_route route : {halo::corner_route::at_once, halo::corner_route::by_dimension}) {
+            lattice::field<double> x(padded, 1);
+            halo::shell_plan p(j, cut, {.shape = halo::shell::box, .corners = route, .reverse = true, .checks = checks},
+                               {halo::bind(x)});
+            x.at(corner, 0) = sent;
+            EXPECT_NE(p.describe().find("with checksums"), std::string::npos) << p.describe();
+            expect_caught([&] { p.start(); }, [&] { p.finish_or_throw(); });
+        }
+        lattice::field<double> y(padded, 1);
+        halo::shell_plan back(j, cut, {.reverse = true, .checks = checks}, {halo::bind(y)});
+        y.at(lattice::lexicographic_index({0, 1, 1, 1}, {6, 6, 6, 6}), 0) = sent;
+        expect_caught([&] { back.start_reverse(); }, [&] { back.finish_or_throw(); });
+
+        halo::box_stencil<double> s(j, cut, {.widths = {{1, 1, 1, 1}, {1, 1, 1, 1}}, .checks = checks});
+        s.field(0).at(s.index({0, 0, 0, 0}), 0) = sent;
+        expect_caught([&] { s.start(0); }, [&] { s.finish_or_throw(); });
+    }
+}
+
+TEST(Checksum, KeepsFieldsFromBeingWrittenInPlace) {
+    const comm::job j = comm::job::single(small_job());
+    const auto made = [&](halo::path way) {
+        lattice::field<double> x({8, 1, 1, 1}, 1, &j.memory());
+        return halo::region_plan(j, {{0, 0, {1}}}, {{0, 0, {4}}}, {halo::bind(x)}, {.path = way, .checksums = true})
+            .describe();
+    };
+
+    EXPECT_NE(made(halo::path::automatic).find("what carries a checksum waits in slots"), std::string::npos);
+    EXPECT_EQ(refusal([&] { (void)made(halo::path::direct); }),
+              "'regions': rank 0 can't have path direct with rank 0: what carries a checksum waits in slots");
 }

@@ -183,6 +183,9 @@ TEST(PathWatch, PaddedPlansTooInRunsOfManySitesAndOfOne) {
                         ASSERT_EQ(p.finish(), status::ok);
                         EXPECT_EQ(wrong_words(x, cut, j.rank(), {.widths = widths}, k), 0) << k;
                         EXPECT_EQ(p.statistics().path_changes, k < readings_in_a_row ? 0U : 1U) << k << p.describe();
+                        const bool streamed = slow == (k < readings_in_a_row);
+                        EXPECT_NE(p.describe().find(streamed ? "; streamed: " : "; not streamed: "), std::string::npos)
+                            << k << p.describe();
                     }
                 });
             }

@@ -683,6 +683,21 @@ TEST(RegionPlan, RefusesViewsThatNoSiteHas) {
               "'regions': field 0: components of 1 bytes in a storage with lanes: must be of 2, 4 or 8");
 }
 
+// 2^17 sites of 2^47 bytes each would be a message of 0 bytes.
+TEST(RegionPlan, RefusesMessagesWhoseSizeOverflows) {
+    const std::string text = refusal_by_all(1, [](const comm::job& j) {
+        std::byte source{}, destination{};
+        const auto order = site_order::lexicographic({1 << 17, 1, 1, 1});
+        const halo::site_shape huge{1, std::size_t{1} << 47, halo::scalar::bits};
+        const halo::strided_box all = halo::box_in({{}, {1 << 17, 1, 1, 1}}, {1 << 17, 1, 1, 1});
+        region_plan plan(j, {{.peer = 0, .sites = {}, .boxes = {all}}}, {{.peer = 0, .sites = {}, .boxes = {all}}},
+                         {{{{&source, order, huge}}, {{&destination, order, huge}}}});
+    });
+    EXPECT_EQ(text,
+              "'regions': the message between rank 0 and rank 0, 131072 sites of 140737488355328 bytes, is larger "
+              "than any memory");
+}
+
 TEST(RegionPlan, RefusesAPathThatThereIsNot) {
     const std::string text = refusal_by_all(2, [](const comm::job& j) {
         field<double> x(row_of(8), 1);

@@ -43,7 +43,8 @@ struct box_stencil_options {
     /// faces: for kernels that reach along one dimension at a time; edges and corners are not sent then.
     shell shape = shell::box;
     corner_route corners = corner_route::automatic;
-    /// normal and above: for_boundary() detects a field that was written since start().
+    /// normal and above: for_boundary() detects a field that was written since start(). comm: see
+    /// shell_options::checks.
     check_level checks = default_checks();
 };
 

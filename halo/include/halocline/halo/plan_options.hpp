@@ -42,8 +42,8 @@ struct plan_options {
     /// plan. Fields in any other order work too, but are copied site by site, many times slower; describe() reports
     /// this.
     std::shared_ptr<const lattice::site_order> order{};
-    /// How messages are written into memory that the peer shares: direct, streamed, joint or automatic. Automatic follows the
-    /// job's options and measured costs, for each message separately, and again when the machine changes
+    /// How messages are written into memory that the peer shares: direct, streamed, joint or automatic. Automatic
+    /// follows the job's options and measured costs, for each message separately, and again when the machine changes
     /// (path_watch.hpp). No effect on other transports. Messages with checksums, and sites of more than 8 KiB, are
     /// never streamed. Joint messages are copied by their senders alone, as direct ones, unless their fields lie in the
     /// slab, in the plan's order, and are passed to start() by a single thread; none is with checksums or more than 13

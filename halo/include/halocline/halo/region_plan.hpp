@@ -8,7 +8,7 @@
 // large copies (without an OpenMP barrier); all other calls, including test() and completed(), are for member 0 alone.
 // On the direct path the values for a peer leave once the peer has said that its field is free: in start(), test(),
 // finish(), or in any other wait of this rank's job.
-// Destinations of exchange k keep their values until start(k+1) with the same binding.
+// Destinations of exchange k keep their values until a start() with a binding that has one of these destinations.
 #pragma once
 
 #include <halocline/base/checked_pointer.hpp>
@@ -91,9 +91,9 @@ binding bind(lattice::field<T>& x, lattice::field<More>&... more) {
 struct region_plan_options {
     std::string name = "regions";
     /// Equal on every rank. direct, streamed and joint write straight into the peer's destination; the fields must lie
-    /// in slabs. joint: pieces may be copied by receivers that wait, if the sources lie in slabs, too, and the sender is
-    /// no team. Over verbs and ofi, direct is for sites that lie in at most 64 runs, in fields without lanes, and nothing
-    /// is streamed.
+    /// in slabs. joint: pieces may be copied by receivers that wait, if the sources lie in slabs, too, and the sender
+    /// is no team. Over verbs and ofi, direct is for sites that lie in at most 64 runs, in fields without lanes, and
+    /// nothing is streamed.
     /// Err: input_error if direct, streamed or joint is asked for and writing in place is not possible.
     halo::path path = path::automatic;
     /// Adds what arrives to the destinations instead of storing it: once all is here, in the order of peers and tags,
@@ -103,6 +103,10 @@ struct region_plan_options {
     /// site: messages hold scale * value. They are always packed.
     message_format format = message_format::as_stored;
     double scale = 1;
+    /// Each message carries a CRC32C, which is compared before anything is stored or added; finish() is wrong_data if
+    /// it differs, and finish_or_throw() names the peer. Equal on every rank; also on if the job asks for it
+    /// (job_options::checksums). Such messages are always packed, and never streamed.
+    bool checksums = false;
 };
 
 /// Lifetime: the fields must outlive the plan. Destroying a plan never blocks; a peer that still waits for an exchange

@@ -52,8 +52,8 @@ struct shell_options {
     std::string name = "halo";                                       ///< in error messages and reports
     ghost_widths widths{};                                           ///< ghost layers per dimension and side
     std::array<lattice::boundary, lattice::dimensions> boundaries{}; ///< antiperiodic counts as periodic: see phases
-    /// Twisted boundaries: ghosts beyond the upper edge of the lattice are the sites that they are copies of times phase
-    /// (-1: antiperiodic), beyond the lower edge times conj(phase), beyond several edges times the product. See
+    /// Twisted boundaries: ghosts beyond the upper edge of the lattice are the sites that they are copies of times
+    /// phase (-1: antiperiodic), beyond the lower edge times conj(phase), beyond several edges times the product. See
     /// transfer::phase for the fields that have one.
     boundary_phases phases{1, 1, 1, 1};
     ghost_layout layout = ghost_layout::padded;
@@ -71,7 +71,9 @@ struct shell_options {
     double scale = 1;
     /// Makes start_reverse() possible. Costs additional slots and another exchange of set-up messages.
     bool reverse = false;
-    check_level checks = default_checks(); ///< normal and above: require_fresh() detects fields written since
+    /// normal and above: require_fresh() detects fields written since their exchange. comm, like
+    /// job_options::checksums: messages carry checksums, see region_plan_options::checksums.
+    check_level checks = default_checks();
 };
 
 /// The local box grown by the ghost widths, in global coordinates: what a padded field covers. Its site with global
