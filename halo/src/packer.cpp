@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/halo/packer.hpp>
 
-#include "message_formats.hpp"
+#include "format_conversion.hpp"
 
 #include <halocline/base/error.hpp>
 

@@ -2,7 +2,7 @@
 // An exchange of a halo plan, from the filled messages to the ghosts. The part of start() that packs is in plan.hpp.
 #include <halocline/halo/plan.hpp>
 
-#include "checksum.hpp"
+#include "source_fingerprint.hpp"
 
 #include <halocline/base/error.hpp>
 #include <halocline/comm/clock.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "region_transfers.hpp"
 
-#include "message_formats.hpp"
+#include "format_conversion.hpp"
 #include "position_set.hpp"
 #include "site_conversion.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/halo/shell_plan.hpp>
 
-#include "checksum.hpp"
+#include "source_fingerprint.hpp"
 #include "copying_team.hpp"
 #include "path_model.hpp"
 #include "region_transfers.hpp"

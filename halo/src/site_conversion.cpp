@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "site_conversion.hpp"
 
-#include "message_formats.hpp"
+#include "format_conversion.hpp"
 
 #include <halocline/halo/detail/boundary_phases.hpp>
 

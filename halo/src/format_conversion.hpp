@@ -2,7 +2,7 @@
 // What packers and unpackers share: converting reals to the 16 bits of a message's format and back, and checks.
 #pragma once
 
-#include "pack_kernels.hpp"
+#include "format_kernels.hpp"
 
 #include <halocline/base/enumerators.hpp>
 #include <halocline/base/error.hpp>

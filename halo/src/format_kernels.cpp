@@ -3,10 +3,10 @@
 #include <halocline/base/simd_targets.hpp>
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "pack_kernels.cpp"
+#define HWY_TARGET_INCLUDE "format_kernels.cpp"
 #include <hwy/foreach_target.h> // IWYU pragma: keep
 
-#include "pack_kernels.hpp"
+#include "format_kernels.hpp"
 
 #include <hwy/highway.h>
 
