@@ -2,39 +2,18 @@
 #include "region_message.hpp"
 
 #include "path_model.hpp"
+#include "run_walk.hpp"
 
 #include <algorithm>
 
 namespace halocline::halo {
 namespace {
 
-/// Visits the runs of a list one by one.
-class run_walk {
-  public:
-    explicit run_walk(const position_list& list) : runs_(list.runs()) {}
-    [[nodiscard]] bool at_end() const { return next_ == runs_.size(); }
-    [[nodiscard]] std::int64_t position() const { return runs_[next_].first + at_ * runs_[next_].stride + inside_; }
-    [[nodiscard]] std::int64_t left() const { return runs_[next_].sites - inside_; } ///< sites of this run
-    void advance(std::int64_t sites) {
-        inside_ += sites;
-        if (left() > 0) return;
-        inside_ = 0;
-        if (++at_ < runs_[next_].count) return;
-        at_ = 0;
-        ++next_;
-    }
-
-  private:
-    std::span<const position_run> runs_;
-    std::size_t next_ = 0;
-    std::int64_t at_ = 0, inside_ = 0;
-};
-
 /// Adds the device's writes to the peer for these sites of field f: runs that neither end interrupts.
 void add_writes(std::vector<comm::direct_write>& writes, std::size_t f, const position_list& from,
                 const position_list& to, std::size_t site_bytes) {
     for (run_walk source(from), target(to); !source.at_end();) {
-        const std::int64_t sites = std::min(source.left(), target.left());
+        const std::int32_t sites = std::min(source.left(), target.left());
         writes.push_back({static_cast<std::uint32_t>(f), static_cast<std::size_t>(source.position()) * site_bytes,
                           static_cast<std::size_t>(target.position()) * site_bytes,
                           static_cast<std::size_t>(sites) * site_bytes});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "copy_kernels.hpp"
+#include "run_walk.hpp"
 
 #include <halocline/comm/detail/claim_lines.hpp>
 
@@ -8,28 +9,6 @@
 
 namespace halocline::halo {
 namespace {
-
-/// Walks through a list run by run, or by parts of runs.
-class run_walk {
-  public:
-    explicit run_walk(const position_list& list) : entry_(list.runs().data()) {}
-    [[nodiscard]] std::int64_t position() const { return entry_->first + run_ * entry_->stride + site_; }
-    /// Sites from here to the end of the run.
-    [[nodiscard]] std::int32_t left() const { return entry_->sites - site_; }
-    /// Pre: sites <= left().
-    void advance(std::int32_t sites) {
-        site_ += sites;
-        if (site_ < entry_->sites) return;
-        site_ = 0;
-        if (++run_ < entry_->count) return;
-        run_ = 0;
-        ++entry_;
-    }
-
-  private:
-    const position_run* entry_;
-    std::int32_t run_ = 0, site_ = 0;
-};
 
 /// Greedy: the longest run common to both sides, followed by as many equal runs at the same distances as possible.
 std::vector<site_strip> strips_of(const position_list& from, const position_list& to) {

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// A walk along a position list, by runs of neighbours or by parts of them: two walks together find the runs that two
+// lists have in common.
+#pragma once
+
+#include <halocline/halo/detail/position_list.hpp>
+
+#include <cstdint>
+
+namespace halocline::halo {
+
+/// Lifetime: refers to the list.
+class run_walk {
+  public:
+    explicit run_walk(const position_list& list)
+        : entry_(list.runs().data()), end_(list.runs().data() + list.runs().size()) {}
+
+    [[nodiscard]] bool at_end() const { return entry_ == end_; }
+    // Pre of what follows: !at_end().
+    [[nodiscard]] std::int64_t position() const { return entry_->first + run_ * entry_->stride + site_; }
+    /// Sites from here to the end of the run.
+    [[nodiscard]] std::int32_t left() const { return entry_->sites - site_; }
+    /// Pre: sites <= left().
+    void advance(std::int32_t sites) {
+        site_ += sites;
+        if (site_ < entry_->sites) return;
+        site_ = 0;
+        if (++run_ < entry_->count) return;
+        run_ = 0;
+        ++entry_;
+    }
+
+  private:
+    const position_run* entry_;
+    const position_run* end_;
+    std::int32_t run_ = 0, site_ = 0;
+};
+
+} // namespace halocline::halo
