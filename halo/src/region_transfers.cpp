@@ -168,6 +168,72 @@ void check_shape(const field_view& view, const std::string& who, std::size_t fie
                           " bytes in a storage with lanes: must be of 2, 4 or 8");
 }
 
+/// Err: input_error unless all bindings have fields of the same shapes and orders as the first.
+void check_bindings(const std::vector<transfer>& sends, const std::vector<transfer>& receives,
+                    const std::vector<binding>& bindings, bool add, const std::string& who) {
+    const binding& first = bindings.front();
+    for (const binding& b : bindings) {
+        if (b.source.size() != first.source.size() || b.destination.size() != first.source.size())
+            throw input_error(who + "each binding needs as many sources and destinations as the first has sources, " +
+                              std::to_string(first.source.size()));
+        for (std::size_t f = 0; f < b.source.size(); ++f) {
+            const field_view &from = b.source[f], &to = b.destination[f];
+            for (const field_view& v : {from, to}) check_shape(v, who, f);
+            if (from.shape != first.source[f].shape || to.shape != first.destination[f].shape ||
+                !place_alike(*from.order, *first.source[f].order, sends) ||
+                !place_alike(*to.order, *first.destination[f].order, receives))
+                throw input_error(who + "field " + std::to_string(f) +
+                                  " differs between bindings: all must have the same components and site order");
+            if (from.shape != to.shape)
+                throw input_error(who + "field " + std::to_string(f) + " has " + text_of(from.shape) +
+                                  " per site as source and " + text_of(to.shape) + " as destination");
+            if (add && from.shape.kind == scalar::bits)
+                throw input_error(who + "field " + std::to_string(f) +
+                                  " is not of float or double: nothing can be added");
+        }
+    }
+}
+
+/// Err: input_error if two fields of a binding have one destination, and anything is stored there.
+void check_destinations(const std::vector<transfer>& receives, const std::vector<binding>& bindings, bool add,
+                        const std::string& who) {
+    if (add || std::ranges::all_of(receives, [](const transfer& t) { return sites_in(t) == 0; })) return;
+    for (const binding& b : bindings)
+        for (std::size_t f = 0; f < b.destination.size(); ++f)
+            for (std::size_t g = 0; g < f; ++g)
+                if (b.destination[f].data == b.destination[g].data)
+                    throw input_error(who + "fields " + std::to_string(g) + " and " + std::to_string(f) +
+                                      " of a binding have one destination: its sites would be received twice");
+}
+
+/// Err: input_error if a site is received twice and stored, or if one is both sent and received.
+void check_overlaps(const std::vector<transfer>& sends, const std::vector<transfer>& receives,
+                    const std::vector<binding>& bindings, bool add, const std::string& who) {
+    std::map<const lattice::site_order*, position_set> received; // by the order that places the sites
+    const auto received_in = [&](const lattice::site_order& order) -> const position_set& {
+        const auto [place, fresh] = received.try_emplace(&order);
+        for (std::size_t i = 0; fresh && i < receives.size(); ++i) {
+            const std::int64_t again = place->second.add(positions(receives[i], order));
+            if (again >= 0 && !add)
+                throw input_error(who + "site " + std::to_string(order.site(again)) + " is received twice, last " +
+                                  in_transfer(receives[i]));
+        }
+        return place->second;
+    };
+    for (const field_view& f : bindings.front().destination) received_in(*f.order);
+    std::set<std::pair<const lattice::site_order*, const lattice::site_order*>> compared;
+    for (const binding& b : bindings)
+        for (const field_view& from : b.source)
+            for (const field_view& to : b.destination) {
+                if (from.data != to.data || from.order->lane_width() != to.order->lane_width()) continue;
+                if (!compared.emplace(from.order.get(), to.order.get()).second) continue;
+                for (const transfer& t : sends)
+                    if (const std::int64_t both = received_in(*to.order).common(positions(t, *from.order)); both >= 0)
+                        throw input_error(who + "site " + std::to_string(from.order->site(both)) +
+                                          " is both sent and received in one exchange");
+            }
+}
+
 } // namespace
 
 std::string rank_text(int rank) { return "rank " + std::to_string(rank); }
@@ -221,59 +287,11 @@ void check_transfers(const std::vector<transfer>& sends, const std::vector<trans
     const binding& first = bindings.front();
     for (const field_view& f : first.destination) check_sites(receives, *f.order, who);
     for (const field_view& f : first.source) check_sites(sends, *f.order, who);
-    for (const binding& b : bindings) {
-        if (b.source.size() != first.source.size() || b.destination.size() != first.source.size())
-            throw input_error(who + "each binding needs as many sources and destinations as the first has sources, " +
-                              std::to_string(first.source.size()));
-        for (std::size_t f = 0; f < b.source.size(); ++f) {
-            const field_view &from = b.source[f], &to = b.destination[f];
-            for (const field_view& v : {from, to}) check_shape(v, who, f);
-            if (from.shape != first.source[f].shape || to.shape != first.destination[f].shape ||
-                !place_alike(*from.order, *first.source[f].order, sends) ||
-                !place_alike(*to.order, *first.destination[f].order, receives))
-                throw input_error(who + "field " + std::to_string(f) +
-                                  " differs between bindings: all must have the same components and site order");
-            if (from.shape != to.shape)
-                throw input_error(who + "field " + std::to_string(f) + " has " + text_of(from.shape) +
-                                  " per site as source and " + text_of(to.shape) + " as destination");
-            if (options.add && from.shape.kind == scalar::bits)
-                throw input_error(who + "field " + std::to_string(f) +
-                                  " is not of float or double: nothing can be added");
-        }
-    }
+    check_bindings(sends, receives, bindings, options.add, who);
     check_phases(sends, receives, first.destination, who);
     check_formats(options, first.source, who);
-    const bool fills = std::ranges::any_of(receives, [](const transfer& t) { return sites_in(t) > 0; });
-    for (const binding& b : bindings)
-        for (std::size_t f = 0; fills && !options.add && f < b.destination.size(); ++f)
-            for (std::size_t g = 0; g < f; ++g)
-                if (b.destination[f].data == b.destination[g].data)
-                    throw input_error(who + "fields " + std::to_string(g) + " and " + std::to_string(f) +
-                                      " of a binding have one destination: its sites would be received twice");
-
-    std::map<const lattice::site_order*, position_set> received; // by the order that places the sites
-    const auto received_in = [&](const lattice::site_order& order) -> const position_set& {
-        const auto [place, fresh] = received.try_emplace(&order);
-        for (std::size_t i = 0; fresh && i < receives.size(); ++i) {
-            const std::int64_t again = place->second.add(positions(receives[i], order));
-            if (again >= 0 && !options.add)
-                throw input_error(who + "site " + std::to_string(order.site(again)) + " is received twice, last " +
-                                  in_transfer(receives[i]));
-        }
-        return place->second;
-    };
-    for (const field_view& f : first.destination) received_in(*f.order);
-    std::set<std::pair<const lattice::site_order*, const lattice::site_order*>> compared;
-    for (const binding& b : bindings)
-        for (const field_view& from : b.source)
-            for (const field_view& to : b.destination) {
-                if (from.data != to.data || from.order->lane_width() != to.order->lane_width()) continue;
-                if (!compared.emplace(from.order.get(), to.order.get()).second) continue;
-                for (const transfer& t : sends)
-                    if (const std::int64_t both = received_in(*to.order).common(positions(t, *from.order)); both >= 0)
-                        throw input_error(who + "site " + std::to_string(from.order->site(both)) +
-                                          " is both sent and received in one exchange");
-            }
+    check_destinations(receives, bindings, options.add, who);
+    check_overlaps(sends, receives, bindings, options.add, who);
 }
 
 std::int64_t sites_in(const transfer& t) {
