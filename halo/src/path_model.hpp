@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cost model: which path a message takes, and which route edges and corners, by costs measured in the job.
-// direct 2 flags + 1 copy the peer's "free", then "arrived"; lines in which ghosts share space with sites of the
-//                                  peer make one more round trip
-//   packed     1 flag + 2 copies   into the slot, and out of the slot, whose lines come from the peer's core
-//   over a network: direct 2 flags and no copy; packed 1 flag + 2 copies
-//   joint      direct, if both ends copying was measured to be faster than one, for a receiver that waits
-// streamed a fixed cost + a cost per cache line, as measured; compared with the same through the cache, which is also
-//              how lines that a run fills partly are written
-//   corners    at once: 1 flag + 1 message per distinct neighbour; by dimension: one flag per dimension
+//
+// * direct: 2 flags, the peer's "free" and then "arrived", and 1 copy. Lines in which ghosts share space with sites of
+//   the peer make one more round trip.
+// * packed: 1 flag and 2 copies, into the slot and out of it, whose lines come from the peer's core.
+// * Over a network: direct 2 flags and no copy, packed 1 flag and 2 copies.
+// * joint: direct, if both ends copying was measured to be faster than one, for a receiver that waits.
+// * streamed: a fixed cost and one per cache line, as measured; compared with the same through the cache, which is also
+//   how lines that a run fills partly are written.
+// * corners: at once, 1 flag and 1 message per distinct neighbour; by dimension, 1 flag per dimension.
 #pragma once
 
 #include <halocline/comm/costs.hpp>
@@ -17,18 +18,11 @@
 #include <halocline/halo/path.hpp>
 #include <halocline/halo/shell_plan.hpp>
 
-#include <algorithm>
-#include <array>
-#include <cstdio>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace halocline::halo {
-
-inline std::string microseconds(double seconds) {
-    std::array<char, 32> text{};
-    std::snprintf(text.data(), text.size(), "%.2f us", 1e6 * seconds);
-    return text.data();
-}
 
 /// A choice and the reason for it.
 template <class Choice>
@@ -41,39 +35,15 @@ struct verdict {
 /// if (1) the lines that ghosts share with sites cost less than a second copy, and (2) draining a slot takes longer
 /// than a free flag. Lines and flags scale together when cores move, so the choice stays valid.
 /// Pre: bytes and runs are of what is sent; shared_lines are this rank's lines in which ghosts lie next to owned sites.
-inline verdict<path> choose_path(const comm::costs& c, std::size_t bytes, std::int64_t runs, double shared_lines) {
-    const double copy =
-        c.copy_seconds_per_byte * static_cast<double>(bytes) + c.run_seconds * static_cast<double>(runs);
-    const double shared = shared_lines * std::max(0.0, c.scattered_line_seconds - c.cached.line_seconds);
-    if (shared > copy)
-        return {path::packed, "lines that ghosts share with sites, " + microseconds(shared) +
-                                  ", cost more than a second copy, " + microseconds(copy)};
-    constexpr double there = 0.5; // of a round trip
-    const double slot = copy + there * c.cached.line_seconds * comm::written_lines(bytes).whole;
-    const bool pays = slot > c.flag_seconds;
-    return {pays ? path::direct : path::packed, "out of a slot, " + microseconds(slot) + ", takes" +
-                                                    (pays ? " longer" : " no longer") + " than a free flag, " +
-                                                    microseconds(c.flag_seconds)};
-}
+verdict<path> choose_path(const comm::costs& c, std::size_t bytes, std::int64_t runs, double shared_lines);
 
 /// Direct or packed over a network, whose device writes runs from field to field: direct saves packing here and
 /// unpacking there, and costs a free flag and one write per run.
-inline verdict<path> choose_far_path(const comm::costs& c, std::size_t bytes, std::int64_t runs) {
-    const double copies =
-        2 * (c.copy_seconds_per_byte * static_cast<double>(bytes) + c.run_seconds * static_cast<double>(runs));
-    const double flag = c.far_flag_seconds + c.message_seconds * static_cast<double>(runs);
-    const bool pays = c.far_flag_seconds > 0 && copies > flag;
-    const std::string cost = c.far_flag_seconds > 0 ? microseconds(flag) : std::string("not measured");
-    return {pays ? path::direct : path::packed, "packing and unpacking, " + microseconds(copies) + ", cost" +
-                                                    (pays ? " more" : " no more") + " than a free flag, " + cost};
-}
+verdict<path> choose_far_path(const comm::costs& c, std::size_t bytes, std::int64_t runs);
 
 /// The smallest piece of a copy that is worth another thread of a team: taking it and reporting its completion costs
 /// two flags.
-inline std::size_t least_piece_bytes(const comm::costs& c) {
-    constexpr double least = 2048;
-    return static_cast<std::size_t>(std::max(least, 4 * c.flag_seconds / std::max(c.copy_seconds_per_byte, 1e-12)));
-}
+std::size_t least_piece_bytes(const comm::costs& c);
 
 /// Should the lines of a message be claimed before they are filled (claim_lines.hpp)? A line that a run fills partly
 /// may also hold a site of the peer, which packs it at that time: if claimed first, such a line is transferred twice.
@@ -86,30 +56,10 @@ struct writing {
 };
 
 /// The choice for a message when its plan is made; it may be empty.
-inline writing choose_writing(path wish, const comm::costs& c, const comm::written_lines& lines) {
-    const bool empty = lines.whole + lines.part == 0;
-    if (wish == path::streamed) return {.watch = path_watch::always_streamed()};
-    if (wish == path::direct || wish == path::joint)
-        return {.watch = empty ? path_watch() : path_watch::claims_only(c)};
-    writing w;
-    if (!empty) w.watch = path_watch(c, lines, comm::streaming_pays(wish, c, lines));
-    const double cached = c.cached_seconds(lines), streamed = c.streamed_seconds(lines);
-    w.why = cached == 0 ? "not measured: all ranks share a core, or no two share memory"
-                        : microseconds(cached) + " through the cache, " + microseconds(streamed) + " past it";
-    if (const std::string when = w.watch.describe(); !when.empty()) w.why += "; " + when;
-    return w;
-}
+writing choose_writing(path wish, const comm::costs& c, const comm::written_lines& lines);
 
 /// What to add to the reason for a message's path: why both ends copy it, or can't although that was asked for.
-inline std::string why_joint(path wish, const comm::costs& c, int fields, bool joint) {
-    if (joint && wish != path::joint)
-        return "; with both ends copying, 256 KiB take " + microseconds(c.joint_seconds) + " instead of " +
-               microseconds(c.alone_seconds);
-    constexpr auto most = comm::joint_source::most_fields;
-    if (wish == path::joint && fields > static_cast<int>(most))
-        return "; both ends copy messages of at most " + std::to_string(most) + " fields";
-    return {};
-}
+std::string why_joint(path wish, const comm::costs& c, int fields, bool joint);
 
 /// Disables claiming if it could affect more lines than pays (claim_lines.hpp). watch(m), bytes(m): a message's.
 template <class Messages, class Watch, class Bytes>
@@ -122,22 +72,7 @@ void limit_claims(Messages& messages, Watch&& watch, Bytes&& bytes) {
 }
 
 /// The route for edges and corners, judged for a rank with neighbours on all sides, so that all ranks choose the same.
-inline verdict<corner_route> choose_route(const comm::costs& c, const lattice::coordinate& rank_grid,
-                                          const ghost_widths& widths) {
-    int once = 1, serial = 0, phases = 0;
-    for (int mu = 0; mu < lattice::dimensions; ++mu) {
-        if (widths.low[mu] == 0 && widths.high[mu] == 0) continue;
-        const int places = rank_grid[mu] < 3 ? rank_grid[mu] : 3; // distinct ranks along mu, including this one
-        once *= places;
-        serial += places < 3 ? 1 : 2;
-        ++phases;
-    }
-    const double at_once = c.flag_seconds + once * c.message_seconds;
-    const double by_dimension = phases * c.flag_seconds + serial * c.message_seconds;
-    const std::string why = "at once " + std::to_string(once) + " messages, " + microseconds(at_once) +
-                            "; by dimension " + std::to_string(serial) + " in " + std::to_string(phases) + " phases, " +
-                            microseconds(by_dimension);
-    return {at_once <= by_dimension ? corner_route::at_once : corner_route::by_dimension, why};
-}
+verdict<corner_route> choose_route(const comm::costs& c, const lattice::coordinate& rank_grid,
+                                   const ghost_widths& widths);
 
 } // namespace halocline::halo

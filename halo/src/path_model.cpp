@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "path_model.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+namespace halocline::halo {
+namespace {
+
+std::string microseconds(double seconds) {
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), "%.2f us", 1e6 * seconds);
+    return text.data();
+}
+
+} // namespace
+
+verdict<path> choose_path(const comm::costs& c, std::size_t bytes, std::int64_t runs, double shared_lines) {
+    const double copy =
+        c.copy_seconds_per_byte * static_cast<double>(bytes) + c.run_seconds * static_cast<double>(runs);
+    const double shared = shared_lines * std::max(0.0, c.scattered_line_seconds - c.cached.line_seconds);
+    if (shared > copy)
+        return {path::packed, "lines that ghosts share with sites, " + microseconds(shared) +
+                                  ", cost more than a second copy, " + microseconds(copy)};
+    constexpr double there = 0.5; // of a round trip
+    const double slot = copy + there * c.cached.line_seconds * comm::written_lines(bytes).whole;
+    const bool pays = slot > c.flag_seconds;
+    return {pays ? path::direct : path::packed, "out of a slot, " + microseconds(slot) + ", takes" +
+                                                    (pays ? " longer" : " no longer") + " than a free flag, " +
+                                                    microseconds(c.flag_seconds)};
+}
+
+verdict<path> choose_far_path(const comm::costs& c, std::size_t bytes, std::int64_t runs) {
+    const double copies =
+        2 * (c.copy_seconds_per_byte * static_cast<double>(bytes) + c.run_seconds * static_cast<double>(runs));
+    const double flag = c.far_flag_seconds + c.message_seconds * static_cast<double>(runs);
+    const bool pays = c.far_flag_seconds > 0 && copies > flag;
+    const std::string cost = c.far_flag_seconds > 0 ? microseconds(flag) : std::string("not measured");
+    return {pays ? path::direct : path::packed, "packing and unpacking, " + microseconds(copies) + ", cost" +
+                                                    (pays ? " more" : " no more") + " than a free flag, " + cost};
+}
+
+std::size_t least_piece_bytes(const comm::costs& c) {
+    constexpr double least = 2048;
+    return static_cast<std::size_t>(std::max(least, 4 * c.flag_seconds / std::max(c.copy_seconds_per_byte, 1e-12)));
+}
+
+writing choose_writing(path wish, const comm::costs& c, const comm::written_lines& lines) {
+    const bool empty = lines.whole + lines.part == 0;
+    if (wish == path::streamed) return {.watch = path_watch::always_streamed()};
+    if (wish == path::direct || wish == path::joint)
+        return {.watch = empty ? path_watch() : path_watch::claims_only(c)};
+    writing w;
+    if (!empty) w.watch = path_watch(c, lines, comm::streaming_pays(wish, c, lines));
+    const double cached = c.cached_seconds(lines), streamed = c.streamed_seconds(lines);
+    w.why = cached == 0 ? "not measured: all ranks share a core, or no two share memory"
+                        : microseconds(cached) + " through the cache, " + microseconds(streamed) + " past it";
+    if (const std::string when = w.watch.describe(); !when.empty()) w.why += "; " + when;
+    return w;
+}
+
+std::string why_joint(path wish, const comm::costs& c, int fields, bool joint) {
+    if (joint && wish != path::joint)
+        return "; with both ends copying, 256 KiB take " + microseconds(c.joint_seconds) + " instead of " +
+               microseconds(c.alone_seconds);
+    constexpr auto most = comm::joint_source::most_fields;
+    if (wish == path::joint && fields > static_cast<int>(most))
+        return "; both ends copy messages of at most " + std::to_string(most) + " fields";
+    return {};
+}
+
+verdict<corner_route> choose_route(const comm::costs& c, const lattice::coordinate& rank_grid,
+                                   const ghost_widths& widths) {
+    int once = 1, serial = 0, phases = 0;
+    for (int mu = 0; mu < lattice::dimensions; ++mu) {
+        if (widths.low[mu] == 0 && widths.high[mu] == 0) continue;
+        const int places = rank_grid[mu] < 3 ? rank_grid[mu] : 3; // distinct ranks along mu, including this one
+        once *= places;
+        serial += places < 3 ? 1 : 2;
+        ++phases;
+    }
+    const double at_once = c.flag_seconds + once * c.message_seconds;
+    const double by_dimension = phases * c.flag_seconds + serial * c.message_seconds;
+    const std::string why = "at once " + std::to_string(once) + " messages, " + microseconds(at_once) +
+                            "; by dimension " + std::to_string(serial) + " in " + std::to_string(phases) + " phases, " +
+                            microseconds(by_dimension);
+    return {at_once <= by_dimension ? corner_route::at_once : corner_route::by_dimension, why};
+}
+
+} // namespace halocline::halo
