@@ -68,7 +68,7 @@ lattice::decomposition cut_lattice(const coordinate& global, const coordinate& b
                                    const settings_reader& given, std::string& why) {
     const settings& s = given.values();
     check_blocks(global, blocks, ranks, s.vectors);
-    const auto choice = lattice::choose_rank_grid(global, ranks, {.granularity = blocks});
+    const auto choice = lattice::choose_rank_grid(global, ranks, blocks);
     if (s.rank_grid) check_rank_grid(given.as_given("lattice.mpi"), *s.rank_grid, global, blocks, ranks);
     why = s.rank_grid ? "given by " + given.origin("lattice.mpi") : choice.why;
     return lattice::decomposition::even(global, s.rank_grid.value_or(choice.rank_grid), blocks);

@@ -114,7 +114,7 @@ decomposition decomposition::even(const coordinate& global, const coordinate& ra
 }
 
 decomposition decomposition::chosen(const coordinate& global, int ranks, const coordinate& granularity) {
-    return even(global, choose_rank_grid(global, ranks, {granularity}).rank_grid, granularity);
+    return even(global, choose_rank_grid(global, ranks, granularity).rank_grid, granularity);
 }
 
 int decomposition::ranks() const { return static_cast<int>(volume(rank_grid_)); }
@@ -202,24 +202,22 @@ std::vector<coordinate> admissible_rank_grids(const coordinate& global, int rank
     return grids;
 }
 
-rank_grid_choice choose_rank_grid(const coordinate& global, int ranks, const rank_grid_options& options) {
-    const std::vector<coordinate> grids = admissible_rank_grids(global, ranks, options.granularity);
-    const coordinate units = units_of(global, options.granularity);
+rank_grid_choice choose_rank_grid(const coordinate& global, int ranks, const coordinate& granularity) {
+    const std::vector<coordinate> grids = admissible_rank_grids(global, ranks, granularity);
+    const coordinate units = units_of(global, granularity);
     if (grids.empty()) {
         int fewer = static_cast<int>(std::min<std::int64_t>(ranks - 1, volume(units)));
         while (factorisations(fewer, units).empty()) --fewer; // ends at 1 at the latest
-        throw input_error("lattice " + to_string(global) + " in units of " + to_string(options.granularity) +
+        throw input_error("lattice " + to_string(global) + " in units of " + to_string(granularity) +
                           " can't be cut over " + std::to_string(ranks) +
                           " ranks: the largest admissible number below is " + std::to_string(fewer) + " (rank grid " +
-                          to_string(admissible_rank_grids(global, fewer, options.granularity).front()) + ")");
+                          to_string(admissible_rank_grids(global, fewer, granularity).front()) + ")");
     }
 
-    const auto sites = [&](const coordinate& g) {
-        return sites_per_exchange(largest_box(units, options.granularity, g), g);
-    };
+    const auto sites = [&](const coordinate& g) { return sites_per_exchange(largest_box(units, granularity, g), g); };
     rank_grid_choice choice{grids.front(), {}};
     choice.why = "rank grid " + to_string(choice.rank_grid) + " of " + std::to_string(grids.size()) +
-                 " admissible: largest box " + to_string(largest_box(units, options.granularity, choice.rank_grid)) +
+                 " admissible: largest box " + to_string(largest_box(units, granularity, choice.rank_grid)) +
                  " sends " + std::to_string(sites(choice.rank_grid)) + " sites per exchange";
     if (grids.size() > 1) {
         choice.why += sites(grids[1]) == sites(grids[0]) ? ", as many as the next, " : "; next is ";

@@ -110,9 +110,9 @@ TEST(Decomposition, MoreRanksThanAnIntHoldsAreRefusedThoughTheirNumberWraps) {
 TEST(RankGrid, FewestSitesFirstAndTiesCutTFirst) {
     EXPECT_EQ(choose_rank_grid({8, 8, 8, 8}, 2).rank_grid, (coordinate{1, 1, 1, 2}));
     EXPECT_EQ(choose_rank_grid({8, 8, 8, 8}, 4).rank_grid, (coordinate{1, 1, 1, 4})); // as many sites as 1.1.2.2
-    EXPECT_EQ(choose_rank_grid({8, 8, 8, 8}, 4, {{4, 4, 4, 4}}).rank_grid, (coordinate{1, 1, 2, 2}));
+    EXPECT_EQ(choose_rank_grid({8, 8, 8, 8}, 4, {4, 4, 4, 4}).rank_grid, (coordinate{1, 1, 2, 2}));
     EXPECT_EQ(choose_rank_grid({16, 8, 8, 8}, 2).rank_grid, (coordinate{2, 1, 1, 1}));
-    EXPECT_EQ(choose_rank_grid({8, 8, 8, 8}, 3, {{2, 2, 2, 2}}).rank_grid, (coordinate{1, 1, 1, 3}));
+    EXPECT_EQ(choose_rank_grid({8, 8, 8, 8}, 3, {2, 2, 2, 2}).rank_grid, (coordinate{1, 1, 1, 3}));
 }
 
 TEST(RankGrid, TheChosenOneIsCutEvenly) {
@@ -140,7 +140,7 @@ TEST(RankGrid, ListHoldsExactlyTheGridsThatFit) {
 
 TEST(RankGrid, RefusalNamesTheLargestAdmissibleNumber) {
     try {
-        (void)choose_rank_grid({8, 8, 8, 8}, 7, {{2, 2, 2, 2}});
+        (void)choose_rank_grid({8, 8, 8, 8}, 7, {2, 2, 2, 2});
         FAIL() << "7 ranks can't share 4 units per dimension";
     } catch (const input_error& e) {
         EXPECT_NE(std::string(e.what()).find("below is 6"), std::string::npos) << e.what();

@@ -59,10 +59,6 @@ class decomposition {
     std::vector<int> rank_order_, place_of_; // rank by place, place by rank; empty: the same numbers
 };
 
-struct rank_grid_options {
-    coordinate granularity{1, 1, 1, 1}; ///< cuts fall on multiples of this, e.g. the blocks of a multigrid
-};
-
 /// A rank grid, and the reason for it in words, for human readers.
 struct rank_grid_choice {
     coordinate rank_grid{};
@@ -74,8 +70,8 @@ struct rank_grid_choice {
 /// rather than x. Empty if there is none.
 std::vector<coordinate> admissible_rank_grids(const coordinate& global, int ranks, const coordinate& granularity);
 
-/// The first of admissible_rank_grids().
+/// The first of admissible_rank_grids(). Cuts fall on multiples of the granularity, e.g. of a multigrid's blocks.
 /// Err: input_error if there is none, naming the largest number of ranks that has one.
-rank_grid_choice choose_rank_grid(const coordinate& global, int ranks, const rank_grid_options& options = {});
+rank_grid_choice choose_rank_grid(const coordinate& global, int ranks, const coordinate& granularity = {1, 1, 1, 1});
 
 } // namespace halocline::lattice
