@@ -26,8 +26,8 @@ bool is_filled(const lattice::decomposition& cut, int rank, const shell_options&
 lattice::box ghosts_along(const lattice::decomposition& cut, int rank, const shell_options& o,
                           const lattice::coordinate& direction, int grown_below = 0);
 
-/// The phase of the ghosts of `rank` along a direction. Also that of what comes back along it in a reverse exchange: the
-/// adjoint has the conjugate, but there the ghosts lie beyond the opposite edges.
+/// The phase of the ghosts of `rank` along a direction. Also that of what comes back along it in a reverse exchange:
+/// the adjoint has the conjugate, but there the ghosts lie beyond the opposite edges.
 std::complex<double> phase_along(const lattice::decomposition& cut, int rank, const shell_options& o,
                                  const lattice::coordinate& direction);
 

@@ -77,12 +77,7 @@ struct binding {
     std::vector<field_view> source;
     std::vector<field_view> destination;
 };
-/// A binding of one field to itself.
-template <class T>
-binding bind(lattice::field<T>& x) {
-    return {{view(x)}, {view(x)}};
-}
-/// A binding of several fields to themselves.
+/// A binding of one field, or of several, to themselves.
 template <class T, class... More>
 binding bind(lattice::field<T>& x, lattice::field<More>&... more) {
     return {{view(x), view(more)...}, {view(x), view(more)...}};
