@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An exchange of a halo plan, from the filled messages to the ghosts. The part of start() that packs is in plan.hpp.
+// An exchange of a halo plan, from the filled messages to the ghosts. The part of start() that packs is in detail/plan_start.hpp.
 #include <halocline/halo/plan.hpp>
 
 #include "source_fingerprint.hpp"
@@ -53,7 +53,7 @@ void plan::help(std::uint64_t epoch) noexcept {
     });
 }
 
-void plan::refuse(std::size_t fields, const source_field* unfit) noexcept {
+void plan::refuse_fields(std::size_t fields, const source_field* unfit) noexcept {
     if (status_.misuse()) accepted_.refuse(fields, unfit);
 }
 
@@ -88,7 +88,7 @@ comm::status plan::finish(team t) noexcept {
 }
 
 comm::status plan::wait() noexcept {
-    if (state() == comm::status::ok && !team_->in_flight(epoch_)) refuse("finish() without start()");
+    if (state() == comm::status::ok && !team_->in_flight(epoch_)) refuse_call("finish() without start()");
     if (const comm::status before = state(); before != comm::status::ok) return before;
     const std::uint64_t epoch = epoch_ + 1;
     const bool helps = joint_.any();

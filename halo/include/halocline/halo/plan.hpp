@@ -201,7 +201,7 @@ class plan {
     /// How a message travels now.
     [[nodiscard]] path path_now(std::size_t message) noexcept;
 
-    // An exchange (below, and plan.cpp).
+    // An exchange (detail/plan_start.hpp, and plan.cpp).
     /// All of start() except the packing, which is fill(channel, epoch, first, last) for sites of the channel's
     /// message. False if nothing was started.
     /// `whose`: which members of a team pack a message.
@@ -225,17 +225,17 @@ class plan {
         seal_.put(channel.target(epoch), writers_[channel.index()].bytes(), epoch);
     }
     /// Refuses the input of start(), if it can't be sent; it may come from any member of a team.
-    void refuse(std::size_t fields, const source_field* unfit) noexcept;
+    void refuse_fields(std::size_t fields, const source_field* unfit) noexcept;
     /// Refuses a call at the wrong time, or by threads that may not make it; only the first refusal is kept.
     /// `call`: a literal, a team without such a member, or a member's fault.
     template <class Call>
-    void refuse(Call call) noexcept {
+    void refuse_call(Call call) noexcept {
         accepted_.refuse_call(call, status_);
     }
     /// Refuses a call by a thread that is not a member, or a member's fault; nobody waits for the missing member.
     template <class Call>
     void refuse_thread(Call call) noexcept {
-        refuse(call);
+        refuse_call(call);
         team_->disband();
     }
     template <class T>
@@ -270,11 +270,11 @@ class plan {
     checked_pointer<std::unique_ptr<packing_team>> team_; // at a fixed address, so that plans can be moved
 
     // The running exchange, and the last one.
-    std::uint64_t epoch_ = 0; // finished exchanges; written by team member 0 while the others wait for it
-    sticky_status status_;                   // state()
-    int broken_seal_ = -1;                   // the message whose values did not match its seal
-    std::vector<sent_field> sent_;           // by field: as passed to the last start() of fields
-    bool order_prepared_ = true;             // whether those fields are copied as prepared rather than site by site
+    std::uint64_t epoch_ = 0;      // finished exchanges; written by team member 0 while the others wait for it
+    sticky_status status_;         // state()
+    int broken_seal_ = -1;         // the message whose values did not match its seal
+    std::vector<sent_field> sent_; // by field: as passed to the last start() of fields
+    bool order_prepared_ = true;   // whether those fields are copied as prepared rather than site by site
     std::array<const std::byte*, lattice::faces> ghosts_{};
     std::array<face, lattice::faces> completed_{};         // room for completed()
     std::array<std::uint64_t, lattice::faces> reported_{}; // by face: the exchange that completed() last reported
@@ -282,170 +282,6 @@ class plan {
     exchange_times times_;                                 // of member 0 of a team
 };
 
-template <pack_function Pack>
-void plan::start(Pack&& pack, team t) noexcept {
-    start_by(
-        [&](auto& channel, std::uint64_t epoch, std::int64_t first, std::int64_t last) noexcept {
-            const std::size_t message = channel.index();
-            const auto pack_to = [&](std::byte* target) { pack(static_cast<int>(message), first, last, target); };
-            writers_[message].write_packed(pack_to, first, last, channel.target(epoch));
-        },
-        t);
-}
-
-template <class Channel, class Fill>
-void plan::fill_message(Channel& channel, std::uint64_t epoch, Fill& fill) noexcept {
-    const std::int64_t sites = writers_[channel.index()].sites();
-    const auto fill_sites = [&](std::int64_t first, std::int64_t last) noexcept {
-        if (first < last) fill(channel, epoch, first, last);
-    };
-    if constexpr (comm::joint_channel<Channel>)
-        if (channel.offers(epoch)) return channel.copy_offered(epoch, sites, fill_sites);
-    fill_sites(0, sites);
-}
-
-template <class Fill>
-bool plan::start_by(Fill&& fill, team t, packers whose, const comm::joint_source* source) noexcept {
-    if (state() != comm::status::ok) return false;
-    if (!t.is_member()) {
-        refuse_thread(t);
-        return false;
-    }
-    packing_team& threads = *team_;
-    if (threads.in_flight(epoch_)) { // no member of a team sees that before all have called start()
-        if (t.index == 0) refuse("start() before finish() of the last exchange");
-        return false;
-    }
-    const std::uint64_t epoch = epoch_ + 1, stamp = exchange_times::stamp(epoch);
-    if (t.index == 0) {
-        threads.note_begun(t, epoch);
-        channels_.prepare(epoch);
-    }
-    if (t.size == 1) {
-        if (source != nullptr) offer(*source, epoch);
-        channels_.for_each([&](auto& channel) {
-            fill_message(channel, epoch, fill);
-            seal(channel, epoch);
-            channel.send(epoch, stamp); // before the next message is packed, so that the peer can already read this one
-        });
-        threads.note_started(epoch);
-    } else if (t.index == 0 && !channels_.may_call_mpi()) {
-        refuse(needs_thread_level);
-        return false;
-    } else if (!start_as_member(fill, t, whose, stamp)) {
-        return false;
-    }
-    if (t.index == 0) times_.note_start(stamp);
-    return true;
-}
-
-template <class Fill>
-bool plan::start_as_member(Fill&& fill, team t, packers whose, std::uint64_t stamp) noexcept {
-    packing_team& threads = *team_;
-    const std::uint64_t epoch = epoch_ + 1;
-    const auto send = [&](std::uint32_t messages) {
-        channels_.for_each([&](auto& channel) {
-            if ((messages >> channel.index() & 1) != 0) channel.send(epoch, stamp);
-        });
-    };
-    if (const comm::team_fault fault = threads.enter(t, epoch, send)) {
-        refuse_thread(fault);
-        return false;
-    }
-    std::uint32_t ready = 0; // not announced yet: short ones go together, because a counter costs as much
-    std::size_t ready_bytes = 0;
-    const auto announce = [&] {
-        if (ready != 0) threads.announce(ready, epoch, send);
-        ready = 0;
-        ready_bytes = 0;
-    };
-    channels_.for_each([&](auto& channel) {
-        const std::size_t message = channel.index();
-        const message_writer& writer = writers_[message];
-        const packing_share share = whose == packers::unknown ? packing_share{.sharers = t.size}
-                                                              : share_of(message, writer.sites(), writer.bytes(), t);
-        if (share.sharers == 0) return;
-        if (share.first < share.last) fill(channel, epoch, share.first, share.last);
-        if (threads.note_packed(message, share.sharers)) {
-            seal(channel, epoch);
-            ready |= std::uint32_t{1} << message;
-            ready_bytes += writer.bytes();
-            if (ready_bytes >= packing_share::least_bytes) announce();
-        }
-        threads.send_packed(t, epoch, send);
-    });
-    announce();
-    const comm::team_fault missing = threads.send_rest(t, epoch, send, [&] { return state() != comm::status::ok; });
-    if (missing) refuse_thread(missing);
-    return !missing;
-}
-
-template <class T>
-void plan::start(const lattice::field<T>& x, team t) noexcept {
-    const lattice::field<T>* const one = &x;
-    start(std::span<const lattice::field<T>* const>(&one, 1), t);
-}
-
-template <class T>
-void plan::start(std::span<const lattice::field<T>* const> xs, team t) noexcept {
-    static_assert(sizeof(T) == 4 || sizeof(T) == 8, "the built-in copy moves components of 4 or 8 bytes");
-    for (const lattice::field<T>* x : xs)
-        if (const source_field source = source_of(*x); !accepted_.fits(source)) return refuse(xs.size(), &source);
-    if (!accepted_.fits(xs.size())) return refuse(xs.size(), nullptr);
-    std::optional<comm::joint_source> offered; // a team's members copy together already
-    if (joint_.any() && t.size == 1) {
-        offered.emplace();
-        for (const lattice::field<T>* x : xs)
-            if (offered && !joint_.add(*offered, source_of(*x), is_prepared_for(*x))) offered.reset();
-    }
-    const bool started = start_by(
-        [&](auto& channel, std::uint64_t epoch, std::int64_t first, std::int64_t last) noexcept {
-            const message_writer& writer = writers_[channel.index()];
-            std::byte* target = channel.target(epoch);
-            for (const lattice::field<T>* x : xs) {
-                writer.write(source_of(*x), first, last, target);
-                target += writer.field_bytes();
-            }
-        },
-        t, packers::by_share, offered ? &*offered : nullptr);
-    if (!started || t.index != 0) return;
-    const bool summed = options_.checks >= check_level::normal;
-    for (std::size_t i = 0; i < sent_.size(); ++i)
-        sent_[i] = {xs[i]->data(), xs[i]->version(), epoch_ + 1, summed ? checksum(source_of(*xs[i])) : 0};
-    order_prepared_ = is_prepared_for(*xs.front());
-}
-
-template <class T>
-std::span<const T> plan::ghosts(face f, int field) const noexcept {
-    static_assert(std::is_trivially_copyable_v<T>, "messages hold bytes");
-    const int message = message_of(f);
-    if (message < 0 || messages_.empty() || ghost(f) == nullptr) return {}; // no messages: moved from
-    const auto sites = static_cast<std::size_t>(messages_[message].ghost_sites);
-    return {reinterpret_cast<const T*>(ghost(f, field)), sites * options_.bytes_per_site / sizeof(T)};
-}
-
-template <class T>
-comm::status plan::ensure_halo(const lattice::field<T>& x) noexcept {
-    const lattice::field<T>* const one = &x;
-    return ensure_halo(std::span<const lattice::field<T>* const>(&one, 1));
-}
-
-template <class T>
-comm::status plan::ensure_halo(std::span<const lattice::field<T>* const> xs) noexcept {
-    if (is_fresh(xs)) return state();
-    start(xs);
-    return finish();
-}
-
-template <class T>
-void plan::require_fresh(const lattice::field<T>& x) const {
-    require_fresh(source_of(x), x.version(), 0, sent_.size());
-}
-
-template <class T>
-void plan::require_fresh(std::span<const lattice::field<T>* const> xs) const {
-    if (xs.size() != sent_.size()) throw_other_number(xs.size());
-    for (std::size_t i = 0; i < xs.size(); ++i) require_fresh(source_of(*xs[i]), xs[i]->version(), i, i + 1);
-}
-
 } // namespace halocline::halo
+
+#include <halocline/halo/detail/plan_start.hpp> // IWYU pragma: export
