@@ -14,19 +14,24 @@ target_compile_options(halocline_warnings INTERFACE
 
 set_property(GLOBAL PROPERTY HALOCLINE_LIBRARIES "")
 
+# All headers under include/ are public: installed, and compiled on their own.
+function(halocline_add_headers target scope)
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/include/*.hpp
+       ${CMAKE_CURRENT_SOURCE_DIR}/include/*.h)
+  target_sources(${target} ${scope} FILE_SET HEADERS BASE_DIRS include FILES ${headers})
+  set_target_properties(${target} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
+endfunction()
+
 function(halocline_add_library name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS;LINK;LINK_PRIVATE")
   set(target halocline_${name})
   add_library(${target} STATIC ${arg_SOURCES})
   add_library(halocline::${name} ALIAS ${target})
-  file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/include/*.hpp
-       ${CMAKE_CURRENT_SOURCE_DIR}/include/*.h)
-  target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS include FILES ${headers})
+  halocline_add_headers(${target} PUBLIC)
   target_include_directories(${target} PRIVATE src)
   target_compile_features(${target} PUBLIC cxx_std_20)
   set_target_properties(${target} PROPERTIES
-    LINKER_LANGUAGE CXX EXPORT_NAME ${name} VERIFY_INTERFACE_HEADER_SETS ON
-    POSITION_INDEPENDENT_CODE ON CXX_EXTENSIONS OFF)
+    LINKER_LANGUAGE CXX EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON CXX_EXTENSIONS OFF)
   list(TRANSFORM arg_DEPENDS PREPEND halocline::)
   target_link_libraries(${target}
     PUBLIC ${arg_DEPENDS} ${arg_LINK}
