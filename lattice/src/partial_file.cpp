@@ -58,10 +58,21 @@ bool leads_to(const std::string& name, int file) {
            named.st_ino == opened.st_ino;
 }
 
-/// True if writing to it can't destroy anything of anybody else's.
+/// For the lock. Another user's file can often only be read, which is enough for that. -1: errno says why not.
+int open_to_lock(const std::string& name) {
+    constexpr int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    int file = ::open(name.c_str(), O_RDWR | O_CREAT | flags, 0666);
+    if (file >= 0 || errno != EACCES) return file;
+    file = ::open(name.c_str(), O_RDONLY | flags);
+    if (file < 0) errno = EACCES;
+    return file;
+}
+
+/// True if it can be written to, and that can't destroy anything of anybody else's.
 bool is_fresh(int file) {
     struct stat status {};
-    return ::fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size == 0 && status.st_nlink == 1;
+    return (::fcntl(file, F_GETFL) & O_ACCMODE) == O_RDWR && ::fstat(file, &status) == 0 && S_ISREG(status.st_mode) &&
+           status.st_size == 0 && status.st_nlink == 1;
 }
 
 /// The kernel's list of locks has lines such as "3: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF".
@@ -94,7 +105,11 @@ std::string partial_name(const std::string& path) { return path + ".partial"; }
 
 std::string partial_writer(const std::string& path) {
     const descriptor file(::open(partial_name(path).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-    if (file.number() < 0 || lock(file.number(), LOCK_SH)) return {};
+    if (file.number() < 0) {
+        if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP) return {};
+        throw file_error(partial_name(path), "can't be opened to see whether a run is writing it: " + text_of(errno));
+    }
+    if (lock(file.number(), LOCK_SH)) return {};
     return holder_of(file.number());
 }
 
@@ -113,7 +128,7 @@ void partial_file::create() {
 
     const auto end = std::chrono::steady_clock::now() + patience;
     for (;;) {
-        descriptor file(::open(name_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666));
+        descriptor file(open_to_lock(name_));
         const int code = file.number() < 0 ? errno : 0;
         if (code == 0 && !lock(file.number(), LOCK_EX)) {
             if (std::chrono::steady_clock::now() >= end) refuse(path_, name_, file.number());
@@ -125,11 +140,12 @@ void partial_file::create() {
             lock_ = file.release();
             return;
         }
+        // What can't be opened may be locked by the run that writes it; a link never is.
+        if (code != 0 && code != ELOOP) throw file_error(name_, "can't be opened: " + text_of(code));
         // Left by a killed run. Not truncated: it may be a link to another file, or still be open in a rank of that
         // run.
-        if (::unlink(name_.c_str()) == 0) continue;
-        if (errno == ENOENT) throw file_error(name_, "can't be opened: " + text_of(code));
-        throw file_error(name_, "is in the way: " + text_of(errno));
+        if (::unlink(name_.c_str()) != 0 && errno != ENOENT)
+            throw file_error(name_, "is in the way: " + text_of(errno));
     }
 }
 

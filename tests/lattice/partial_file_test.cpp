@@ -7,9 +7,14 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -80,6 +85,71 @@ TEST(PartialFile, OfAKilledRunIsNobodysAndReplaced) {
 
     EXPECT_EQ(read_text(path), "a whole file");
     EXPECT_FALSE(std::filesystem::exists(partial_name(path)));
+}
+
+/// In a process without root's rights, which ends with what `body` returns.
+template <class Body>
+bool holds_for_other_user(const Body& body) {
+    const pid_t other = ::fork();
+    if (other == 0) ::_exit((::geteuid() != 0 || ::setuid(65534) == 0) && body() ? 0 : 1);
+    int how = -1;
+    return ::waitpid(other, &how, 0) == other && how == 0;
+}
+
+std::string looked(const std::string& path) {
+    try {
+        return partial_writer(path);
+    } catch (const halocline::file_error& e) {
+        return e.what();
+    }
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(PartialFile, ThatCannotBeOpenedStaysWithTheRunThatWritesIt) {
+    const scratch_folder scratch;
+    const std::string path = scratch / "x";
+    std::filesystem::permissions(scratch / "", std::filesystem::perms::all); // a folder of several users
+    partial_file first(path);
+    first.create();
+    std::ofstream(first.name()) << "of the first run";
+
+    ::chmod(first.name().c_str(), 0);
+    EXPECT_TRUE(holds_for_other_user([&] {
+        return contains(refusal(path), "can't be opened: Permission denied") &&
+               contains(looked(path), "can't be opened to see whether a run is writing it: Permission denied");
+    }));
+    ::chmod(first.name().c_str(), 0444);
+    EXPECT_TRUE(holds_for_other_user([&] {
+        const std::string me = "process " + std::to_string(::getppid()) + " (";
+        return contains(refusal(path), "is being written by " + me) && contains(looked(path), me);
+    }));
+    EXPECT_TRUE(holds_for_other_user([&] {
+        const rlimit none{3, 3};
+        return ::setrlimit(RLIMIT_NOFILE, &none) == 0 && contains(refusal(path), "can't be opened: Too many open") &&
+               contains(looked(path), "Too many open files");
+    }));
+
+    EXPECT_EQ(read_text(first.name()), "of the first run");
+    first.publish();
+}
+
+TEST(PartialFile, OfAnotherUsersKilledRunIsReplaced) {
+    const scratch_folder scratch;
+    const std::string path = scratch / "x";
+    std::filesystem::permissions(scratch / "", std::filesystem::perms::all);
+    for (const std::string left : {"", "half a file"}) { // it may have been killed before it wrote anything
+        std::ofstream(partial_name(path)) << left;
+        ::chmod(partial_name(path).c_str(), 0444);
+
+        EXPECT_TRUE(holds_for_other_user([&] {
+            write_text_file(path, "a whole file");
+            return true;
+        }));
+
+        EXPECT_EQ(read_text(path), "a whole file");
+        std::filesystem::remove(path);
+    }
 }
 
 TEST(PartialFile, ThatWasTakenAwayIsNotTakenForThisOne) {

@@ -13,7 +13,7 @@ namespace halocline::lattice {
 /// The name of `path` until it is complete: `path`.partial.
 std::string partial_name(const std::string& path);
 /// Whoever is writing `path` now, such as "process 17 (coarse_solve)"; "" if nobody is, or the file system has no
-/// locks. A partial file without a writer was left by a killed run.
+/// locks. A partial file without a writer was left by a killed run.  Err: file_error if it can't be opened to see that.
 std::string partial_writer(const std::string& path);
 
 /// A file being written. Its lock belongs to this process, and vanishes with it however it ends.
@@ -28,8 +28,8 @@ class partial_file {
     [[nodiscard]] const std::string& name() const { return name_; }
     /// Makes an empty file called name(), replacing one that a killed run left. Waits up to 2 s for a run that is
     /// writing it.
-    /// Err: file_error, among others if that run is still writing; input_error if `path` exists and is not a regular
-    /// file.
+    /// Err: file_error, among others if that run is still writing, or if nobody can tell because a file of that name
+    /// can't be opened; input_error if `path` exists and is not a regular file.
     void create();
     /// Renames it to `path`, durably.  Pre: created, and its content is on disk.  Err: file_error.
     void publish();
