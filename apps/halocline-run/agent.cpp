@@ -56,8 +56,8 @@ class agent final : public rank_events {
     void ended(int rank, const ending& how) override {
         pass_on_output(); // its output must be passed on before its end
         wire_writer w;
-        w.number<std::int32_t>(rank).number<std::int32_t>(how.pid).number<std::int32_t>(how.code).text(how.text);
-        frames::append(outgoing_, frames::ended, w.take());
+        w.number<std::int32_t>(rank).number<std::int32_t>(how.pid).number<std::int32_t>(how.code);
+        frames::append(outgoing_, frames::ended, w.number<std::int32_t>(how.signal).text(how.text).take());
     }
     void printed(std::string_view) override {}
 

@@ -9,7 +9,7 @@
 
 namespace frames {
 
-inline constexpr std::string_view greeting = "halocline-agent 1\n"; ///< first bytes of an agent
+inline constexpr std::string_view greeting = "halocline-agent 2\n"; ///< first bytes of an agent
 
 enum kind : char {
     start = 's',   ///< to the agent: group_plan, working directory, variables
@@ -17,7 +17,7 @@ enum kind : char {
     signal = 'k',  ///< to the agent: i32
     part = 'p',    ///< from it: i32 rank, bytes
     who = 'w',     ///< from it: i32 rank, which has waited too long and asks who is missing
-    ended = 'e',   ///< from it: i32 rank, i32 pid, i32 code, text
+    ended = 'e',   ///< from it: i32 rank, i32 pid, i32 code, i32 signal, text
     output = 'o',  ///< from it: what ranks wrote to standard output
     trouble = 'x', ///< from it: why the ranks can't be started
 };

@@ -11,6 +11,7 @@
 struct ending {
     int pid = 0;
     int code = 0;     ///< its exit code, or 128 + signal
+    int signal = 0;   ///< which ended it; 0: none, whatever its exit code is
     std::string text; ///< "died of signal 9", "ended with exit code 7"
 };
 

@@ -27,8 +27,8 @@ using comm::launch::rank_lost;
 
 namespace {
 
-/// Whether a rank was ended by somebody's wish.
-bool is_interruption(int code) { return code == 128 + SIGINT || code == 128 + SIGTERM || code == 128 + SIGQUIT; }
+/// Does that signal end a rank by somebody's wish?
+bool is_interruption(int signal) { return signal == SIGINT || signal == SIGTERM || signal == SIGQUIT; }
 
 } // namespace
 
@@ -203,11 +203,10 @@ void launcher::ended(int rank, const ending& how) {
 }
 
 void launcher::report_end(int rank, const ending& how) const {
-    if (how.code > 128 && !killing_) {
-        const int number = how.code - 128;
-        std::fprintf(stderr, "halocline-run: rank %d (pid %d) was ended by signal %d (%s)%s\n", rank, how.pid, number,
-                     strsignal(number), number == SIGKILL ? "; if nobody sent it, memory ran out (dmesg)" : "");
-    }
+    if (how.signal != 0 && !killing_)
+        std::fprintf(stderr, "halocline-run: rank %d (pid %d) was ended by signal %d (%s)%s\n", rank, how.pid,
+                     how.signal, strsignal(how.signal),
+                     how.signal == SIGKILL ? "; if nobody sent it, memory ran out (dmesg)" : "");
     const auto r = ranks_.begin() + rank;
     const bool same_host_again = rank > 0 && (r - 1)->at == r->at && (r - 1)->how;
     if (how.pid == 0 && !same_host_again && !in_trouble())
@@ -215,12 +214,14 @@ void launcher::report_end(int rank, const ending& how) const {
 }
 
 void launcher::take_exit_code(const ending& how) {
-    const bool by_signal = exit_code_ > 128 && !is_interruption(exit_code_);
-    const bool of_its_own = (how.code < 128 && how.code != rank_lost) || is_interruption(how.code);
-    if (exit_code_ == 0 || (by_signal && how.code == rank_lost) ||
-        (exit_code_ == rank_lost && !cause_known_ && of_its_own))
+    const bool crashed = how.signal != 0 && !is_interruption(how.signal);
+    const bool of_its_own = how.code != rank_lost && !crashed;
+    if (exit_code_ == 0 || (code_of_crash_ && how.code == rank_lost) ||
+        (exit_code_ == rank_lost && !cause_known_ && of_its_own)) {
         exit_code_ = how.code;
-    cause_known_ |= how.code > 128;
+        code_of_crash_ = crashed;
+    }
+    cause_known_ |= how.signal != 0;
 }
 
 void launcher::start_grace() {

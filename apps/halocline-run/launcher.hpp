@@ -62,7 +62,7 @@ class launcher final : public rank_events {
 
     void report_end(int rank, const ending& how) const;
     void take_exit_code(const ending& how);
-    /// Did a signal to the launcher ask for the job's end?
+    /// From now on ranks have a limited time to end on their own; then they are killed.
     void start_grace();
     /// On a loaded machine a survivor may not have had its turn yet.
     [[nodiscard]] bool wants_more_time(clock_type::time_point now) const;
@@ -78,6 +78,7 @@ class launcher final : public rank_events {
     sigset_t before_{}; // signals blocked when the launcher started
     int signals_ = -1;
     int exit_code_ = 0;
+    bool code_of_crash_ = false; // is it that of a rank which a signal ended, and nobody's wish?
     int lost_output_ = 0; // errno for output of ranks on other hosts that could not be passed on
     int ends_ = 0;        // number of ranks that have ended
     // Is the cause of the job's end known: a signal, or the time limit? Otherwise it is the rank that ends with its own

@@ -240,10 +240,16 @@ bool local_ranks::reaped(int pid, int how) {
     take(i); // giving its part may have been its last act
     c->running = false;
     if (how != 0) remove_shared_files_of(pid);
-    const bool killed = WIFSIGNALED(how);
-    const int number = killed ? WTERMSIG(how) : WEXITSTATUS(how);
-    events_.ended(plan_.first + i, {pid, killed ? 128 + number : number,
-                                    (killed ? "died of signal " : "ended with exit code ") + std::to_string(number)});
+    ending end{pid};
+    if (WIFSIGNALED(how)) {
+        end.signal = WTERMSIG(how);
+        end.code = 128 + end.signal;
+        end.text = "died of signal " + std::to_string(end.signal);
+    } else {
+        end.code = WEXITSTATUS(how);
+        end.text = "ended with exit code " + std::to_string(end.code);
+    }
+    events_.ended(plan_.first + i, end);
     return true;
 }
 

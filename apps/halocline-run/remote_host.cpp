@@ -152,8 +152,10 @@ void remote_host::understand() {
             events_.asked_who(reader.number<std::int32_t>());
         } else if (what == frames::ended) {
             const int rank = reader.number<std::int32_t>();
-            ending how{reader.number<std::int32_t>(), 0, ""};
+            ending how;
+            how.pid = reader.number<std::int32_t>();
             how.code = reader.number<std::int32_t>();
+            how.signal = reader.number<std::int32_t>();
             how.text = reader.text();
             running_.at(static_cast<std::size_t>(rank - first_)) = false;
             events_.ended(rank, how);
@@ -178,7 +180,7 @@ void remote_host::lost(const std::string& why) {
     for (std::size_t i = 0; i < running_.size(); ++i) {
         if (!running_[i]) continue;
         running_[i] = false;
-        events_.ended(first_ + static_cast<int>(i), {0, host_lost, "is lost with its host " + name_ + ": " + why});
+        events_.ended(first_ + static_cast<int>(i), {0, host_lost, 0, "is lost with its host " + name_ + ": " + why});
     }
 }
 

@@ -462,6 +462,30 @@ TEST(Programs, HostsThatCannotBeReachedAreBadInputAndEndTheOthersAtOnce) {
     }
 }
 
+/// A rank's exit code says nothing of signals, however large it is.
+TEST(Programs, ALargeExitCodeIsNoSignal) {
+    const scratch_folder scratch;
+    const std::string remote_shell = scratch / "shell";
+    std::ofstream(remote_shell) << "#!/bin/sh\nshift\nexec \"$@\"\n";
+    std::filesystem::permissions(remote_shell, std::filesystem::perms::owner_all);
+    for (const std::string& where : {std::string("-n 2"), "--remote-shell " + remote_shell + " --hosts there:2"}) {
+        const std::string launch = bin + "halocline-run " + where + " -- ";
+        // Whichever rank ends first, the one with code 3 has only lost the other.
+        for (const std::string waits : {"0", "1"}) {
+            for (const std::string code : {"128", "130", "139", "255"}) {
+                const auto run = shell(launch + "sh -c \"[ \\$HALOCLINE_RANK = " + waits +
+                                       " ] && sleep 0.3; [ \\$HALOCLINE_RANK = 0 ] && exit " + code + "; exit 3\"");
+
+                EXPECT_EQ(run.exit_code, std::stoi(code)) << where << waits << run.err;
+                EXPECT_EQ(run.err, "") << where << waits << code;
+            }
+        }
+        const auto ended = shell(launch + "sh -c \"kill -SEGV \\$\\$\"");
+        EXPECT_EQ(ended.exit_code, 139) << where << ended.err;
+        EXPECT_TRUE(contains(ended.err, ") was ended by signal 11 (Segmentation fault)")) << where << ended.err;
+    }
+}
+
 /// Their launcher passes it on, even to a non-blocking output, once there is room.
 TEST(Programs, WhatRanksOfOtherHostsPrintIsWrittenWholeOrTold) {
     const scratch_folder scratch;
