@@ -15,9 +15,8 @@ std::string scientific(double value) {
     return text;
 }
 
-/// Writes the file, then reads it back with all checks of a source.  Err: input_error.
-void write_and_verify(const comm::job& j, const problem& problem, const settings& s, const lattice::field<double>& x,
-                      const run_result& result, const std::string& path) {
+void write(const comm::job& j, const problem& problem, const settings& s, const lattice::field<double>& x,
+           const run_result& result, const std::string& path) {
     dirac::write_spinors(j, problem.cut, x,
                          {{"field", "solution x of D x = b, D the Wilson-clover operator"},
                           {"program", "coarse_solve " HALOCLINE_VERSION},
@@ -32,9 +31,6 @@ void write_and_verify(const comm::job& j, const problem& problem, const settings
                           {"relativeResidual", scientific(result.true_relative_residual)},
                           {"converged", result.converged ? "true" : "false"}},
                          path);
-    lattice::spinor_file file;
-    j.collectively([&] { file = lattice::open_spinor_file(path); });
-    dirac::read_spinors(j, problem.cut, file);
 }
 
 } // namespace
@@ -47,7 +43,7 @@ bool write_solution(const program& p, const problem& problem, const settings& s,
                     const run_result& result, const std::string& path) {
     if (path.empty()) return false;
     try {
-        write_and_verify(p.job(), problem, s, x, result, path);
+        write(p.job(), problem, s, x, result, path);
     } catch (const input_error& e) { // the same on every rank
         p.lose_output(std::string("--solution: ") + e.what());
         return false;

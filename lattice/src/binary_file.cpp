@@ -3,12 +3,14 @@
 
 #include <halocline/base/error.hpp>
 
-#include <system_error>
+#include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <system_error>
 #include <unistd.h>
 #include <utility>
+#include <vector>
 
 namespace halocline::lattice {
 
@@ -79,6 +81,20 @@ void binary_file::write(std::uint64_t offset, std::span<const std::byte> from) c
 
 void binary_file::write_text(std::uint64_t offset, const std::string& text) const {
     write(offset, std::as_bytes(std::span(text)));
+}
+
+void binary_file::expect(std::uint64_t offset, std::span<const std::byte> written) const {
+    std::vector<std::byte> found(written.size());
+    read(offset, found);
+    const auto differs = std::ranges::mismatch(found, written).in1;
+    if (differs != found.end())
+        throw file_error(path_, "read back, byte " +
+                                    std::to_string(offset + static_cast<std::uint64_t>(differs - found.begin())) +
+                                    " differs from what was written");
+}
+
+void binary_file::expect_text(std::uint64_t offset, const std::string& written) const {
+    expect(offset, std::as_bytes(std::span(written)));
 }
 
 void binary_file::reserve(std::uint64_t bytes) const {

@@ -34,6 +34,9 @@ class binary_file {
     [[nodiscard]] std::string read_text(std::uint64_t offset, std::size_t length) const;
     void write(std::uint64_t offset, std::span<const std::byte> from) const;
     void write_text(std::uint64_t offset, const std::string& text) const;
+    /// Err: file_error unless the file holds these bytes there.
+    void expect(std::uint64_t offset, std::span<const std::byte> written) const;
+    void expect_text(std::uint64_t offset, const std::string& written) const;
     /// Reserves the disk space, so that a full disk is noticed now.
     void reserve(std::uint64_t bytes) const;
     /// Returns once everything is on disk.

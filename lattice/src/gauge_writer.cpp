@@ -90,19 +90,29 @@ gauge_totals gauge_writer::write(const box& local, const gauge_field& links) {
     const int bytes = site_bytes(layout_);
     const std::int64_t most = std::min(run_bytes / bytes, local.volume());
     std::vector<std::byte> buffer(static_cast<std::size_t>(most * bytes));
+    const auto encode = [&](std::int64_t local_site, std::int64_t sites) {
+        for (std::int64_t i = 0; i < sites; ++i)
+            encode_site(layout_, links.outer(local_site + i), buffer.data() + i * bytes);
+        return std::span(buffer).first(static_cast<std::size_t>(sites * bytes));
+    };
+    const auto place = [&](std::int64_t file_site) {
+        return static_cast<std::uint64_t>(layout_.data_offset + file_site * bytes);
+    };
     gauge_totals totals;
     for_each_run(local, layout_.extents, most,
                  [&](std::int64_t file_site, std::int64_t local_site, std::int64_t sites) {
+                     const auto run = encode(local_site, sites);
                      for (std::int64_t i = 0; i < sites; ++i) {
-                         std::byte* stored = buffer.data() + i * bytes;
-                         encode_site(layout_, links.outer(local_site + i), stored);
                          add_links(totals, layout_, local.site(local_site + i), links.outer(local_site + i));
-                         add_checksum(totals, layout_, file_site + i, stored);
+                         add_checksum(totals, layout_, file_site + i, run.data() + i * bytes);
                      }
-                     file.write(static_cast<std::uint64_t>(layout_.data_offset + file_site * bytes),
-                                std::span(buffer).first(static_cast<std::size_t>(sites * bytes)));
+                     file.write(place(file_site), run);
                  });
     file.sync();
+    for_each_run(local, layout_.extents, most,
+                 [&](std::int64_t file_site, std::int64_t local_site, std::int64_t sites) {
+                     file.expect(place(file_site), encode(local_site, sites));
+                 });
     return totals;
 }
 
@@ -125,12 +135,15 @@ void gauge_writer::finish(const gauge_totals& totals, double plaquette) {
         if (static_cast<std::int64_t>(head.size()) != layout_.data_offset)
             throw error("'" + layout_.path + "': a header of " + std::to_string(head.size()) +
                         " bytes, where the links begin at byte " + std::to_string(layout_.data_offset));
+        const std::string tail =
+            layout_.format == gauge_format::ildg ? scidac_checksum_text(totals.scidac_xor) : std::string();
+        const std::uint64_t end =
+            static_cast<std::uint64_t>(layout_.data_offset) + static_cast<std::uint64_t>(link_bytes(layout_));
         file.write_text(0, head);
-        if (layout_.format == gauge_format::ildg)
-            file.write_text(static_cast<std::uint64_t>(layout_.data_offset) +
-                                static_cast<std::uint64_t>(link_bytes(layout_)),
-                            scidac_checksum_text(totals.scidac_xor));
+        file.write_text(end, tail);
         file.sync();
+        file.expect_text(0, head);
+        file.expect_text(end, tail);
     }
     partial_.publish();
 }

@@ -81,20 +81,33 @@ spinor_totals spinor_writer::write(const box& local, const field<double>& spinor
     const auto bytes = static_cast<std::size_t>(site_bytes(layout_));
     const std::int64_t most = std::min(run_bytes / site_bytes(layout_), local.volume());
     std::vector<std::byte> buffer(static_cast<std::size_t>(most) * bytes);
+    const auto encode = [&](std::int64_t local_site, std::int64_t sites) {
+        const auto run = std::span(buffer).first(static_cast<std::size_t>(sites) * bytes);
+        for (std::int64_t i = 0; i < sites; ++i) {
+            std::byte* stored = run.data() + static_cast<std::size_t>(i) * bytes;
+            const double* spinor = spinors.outer(local_site + i);
+            for (std::size_t k = 0; k < spinor_components; ++k)
+                store(stored + k * sizeof(double), std::bit_cast<std::uint64_t>(spinor[k]), true);
+        }
+        return run;
+    };
+    const auto place = [&](std::int64_t file_site) {
+        return static_cast<std::uint64_t>(layout_.data_offset + file_site * site_bytes(layout_));
+    };
     spinor_totals totals;
     for_each_run(local, layout_.extents, most,
                  [&](std::int64_t file_site, std::int64_t local_site, std::int64_t sites) {
-                     const auto run = std::span(buffer).first(static_cast<std::size_t>(sites) * bytes);
-                     for (std::int64_t i = 0; i < sites; ++i) {
-                         const auto stored = run.subspan(static_cast<std::size_t>(i) * bytes, bytes);
-                         const double* spinor = spinors.outer(local_site + i);
-                         for (std::size_t k = 0; k < spinor_components; ++k)
-                             store(stored.data() + k * sizeof(double), std::bit_cast<std::uint64_t>(spinor[k]), true);
-                         add_site(totals, file_site + i, stored, spinor);
-                     }
-                     file.write(static_cast<std::uint64_t>(layout_.data_offset + file_site * site_bytes(layout_)), run);
+                     const auto run = encode(local_site, sites);
+                     for (std::int64_t i = 0; i < sites; ++i)
+                         add_site(totals, file_site + i, run.subspan(static_cast<std::size_t>(i) * bytes, bytes),
+                                  spinors.outer(local_site + i));
+                     file.write(place(file_site), run);
                  });
     file.sync();
+    for_each_run(local, layout_.extents, most,
+                 [&](std::int64_t file_site, std::int64_t local_site, std::int64_t sites) {
+                     file.expect(place(file_site), encode(local_site, sites));
+                 });
     return totals;
 }
 
@@ -106,10 +119,13 @@ void spinor_writer::finish(const spinor_totals& totals) {
                           ": it is not written");
     {
         const binary_file file = binary_file::open_to_write(partial_.name());
-        file.write_text(static_cast<std::uint64_t>(layout_.data_offset) +
-                            static_cast<std::uint64_t>(spinor_bytes(layout_)),
-                        scidac_checksum_text(totals.scidac_xor));
+        const std::string tail = scidac_checksum_text(totals.scidac_xor);
+        const std::uint64_t end =
+            static_cast<std::uint64_t>(layout_.data_offset) + static_cast<std::uint64_t>(spinor_bytes(layout_));
+        file.write_text(end, tail);
         file.sync();
+        file.expect_text(0, head_);
+        file.expect_text(end, tail);
     }
     partial_.publish();
 }

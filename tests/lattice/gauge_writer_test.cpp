@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the writer leaves behind: files that the readers accept, or none.
+#include "damaging_fsync.hpp"
 #include "gauge_formats.hpp"
 
 #include <halocline/base/error.hpp>
@@ -87,6 +88,33 @@ TEST(GaugeWriter, LeavesNothingBehindWhenItDoesNotFinish) {
     }
     EXPECT_FALSE(std::filesystem::exists(t.path() + ".partial"));
     EXPECT_EQ(std::filesystem::file_size(t.path()), 11U);
+}
+
+TEST(GaugeWriter, WhatTheDiskDamagesDoesNotTakeTheOldFilesPlace) {
+    struct damage {
+        int skipped;
+        off_t offset;
+    };
+    constexpr damage of_links{0, 2000}, of_head{1, 0}, of_checksum{1, -3};
+    const gauge_field all = load(ildg(8));
+    for (const gauge_format format : {gauge_format::ildg, gauge_format::ddalphaamg, gauge_format::nersc})
+        for (const auto [skipped, offset] : {of_links, of_head, of_checksum}) {
+            if (offset < 0 && format != gauge_format::ildg) continue; // they end with links
+            const temporary_file t("old content");
+            damaging_fsync disk(skipped, offset);
+            gauge_writer writer(t.path(), format, extents);
+            writer.create();
+
+            try {
+                writer.finish(writer.write(whole, all), 0.125);
+                ADD_FAILURE() << "a damaged file";
+            } catch (const file_error& e) {
+                EXPECT_NE(std::string(e.what()).find("differs from what was written"), std::string::npos) << e.what();
+            }
+
+            EXPECT_TRUE(disk.done);
+            EXPECT_EQ(std::filesystem::file_size(t.path()), 11U);
+        }
 }
 
 TEST(GaugeWriter, RefusesWhatItCannotWrite) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the writer leaves behind: a file as specified, whichever rank wrote which part; or none.
+#include "damaging_fsync.hpp"
 #include "spinor_formats.hpp"
 
 #include <halocline/lattice/decomposition.hpp>
@@ -106,6 +107,27 @@ TEST(SpinorWriter, ReplacesWhatAKilledWriterLeftAndNotWhatItLeadsTo) {
     std::filesystem::create_directory(partial);
     EXPECT_THROW(write(), file_error);
     std::filesystem::remove(partial);
+}
+
+TEST(SpinorWriter, WhatTheDiskDamagesDoesNotTakeTheOldFilesPlace) {
+    const field<double> all = load_spinors(scidac(8));
+    const std::pair<int, off_t> of_spinors{0, 3000}, of_head{0, 200}, of_checksum{1, -3};
+    for (const auto& [skipped, offset] : {of_spinors, of_head, of_checksum}) {
+        const temporary_file t("old content");
+        damaging_fsync disk(skipped, offset);
+        spinor_writer writer(t.path(), extents, {});
+        writer.create();
+
+        try {
+            writer.finish(writer.write(whole, all));
+            ADD_FAILURE() << "a damaged file";
+        } catch (const file_error& e) {
+            EXPECT_NE(std::string(e.what()).find("differs from what was written"), std::string::npos) << e.what();
+        }
+
+        EXPECT_TRUE(disk.done);
+        EXPECT_TRUE(read_text(t.path()) == "old content");
+    }
 }
 
 TEST(SpinorWriter, RefusesWhatItCannotWrite) {

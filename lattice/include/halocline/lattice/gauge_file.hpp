@@ -87,7 +87,8 @@ double plaquette_tolerance(const gauge_file& file);
 
 /// Writes DDalphaAMG, ILDG or NERSC (three rows) with 64 bits, so that ranks can write their own parts in parallel: one
 /// rank creates the file, every rank writes its sites, and the creator finishes it. Until then it is `path`.partial
-/// (partial_file.hpp), which the creator removes if it is destroyed before finish().
+/// (partial_file.hpp), which the creator removes if it is destroyed before finish(). What is written is read back and
+/// compared before the file takes the place of an older one.
 class gauge_writer {
   public:
     /// Err: input_error for a format that can't be written, or an extent below 1.
@@ -98,10 +99,12 @@ class gauge_writer {
 
     /// On one rank, first: reserves the space of the whole file.  Err: as partial_file::create().
     void create();
-    /// On every rank, after create() returned on the creator; on return this part is on disk.
+    /// On every rank, after create() returned on the creator; on return this part is on disk, and was read back.
     /// Returns this part's totals, as read_links() would.  Pre: as read_links(), `local` inside the lattice.
+    /// Err: file_error.
     gauge_totals write(const box& local, const gauge_field& links);
-    /// On the creator, last, after every write() returned: checksums and sums of the format, fsync, rename to `path`.
+    /// On the creator, last, after every write() returned: checksums and sums of the format, fsync, comparison, rename
+    /// to `path`.
     /// `totals`: reduced over ranks.  `plaquette`: Re tr / 3; ILDG has no place for it.
     /// Err: file_error; input_error when the totals do not cover the lattice, a link is less unitary than a reader of a
     /// 64-bit file accepts, or the plaquette is not between -0.5 and 1.

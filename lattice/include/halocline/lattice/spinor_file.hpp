@@ -56,8 +56,8 @@ void check_totals(const spinor_file& file, const spinor_totals& totals);
 
 /// Writes a spinor file in 64 bit so that ranks can write their own parts in parallel: one rank creates it, every rank
 /// writes its sites, and the creator finishes it. Until then it is `path`.partial (partial_file.hpp), which the creator
-/// removes if it is destroyed before finish(). Its bytes depend only on the field and on `info`, not on ranks, cut,
-/// host or date.
+/// removes if it is destroyed before finish(). What is written is read back and compared before the file takes the place
+/// of an older one. Its bytes depend only on the field and on `info`, not on ranks, cut, host or date.
 class spinor_writer {
   public:
     /// `info`: names and values for the record's XML that describe the field; names are XML names.
@@ -70,10 +70,10 @@ class spinor_writer {
 
     /// On one rank, first: reserves the space of the whole file.  Err: as partial_file::create().
     void create();
-    /// On every rank, after create() returned on the creator; on return this part is on disk.
-    /// Returns this part's totals, as read_spinors() would.  Pre: as read_spinors().
+    /// On every rank, after create() returned on the creator; on return this part is on disk, and was read back.
+    /// Returns this part's totals, as read_spinors() would.  Pre: as read_spinors().  Err: file_error.
     spinor_totals write(const box& local, const field<double>& spinors);
-    /// On the creator, last, after every write() returned: checksum record, fsync, rename to `path`.
+    /// On the creator, last, after every write() returned: checksum record, fsync, comparison, rename to `path`.
     /// Err: file_error; input_error if the totals, reduced over ranks, do not cover the lattice, or are not finite.
     void finish(const spinor_totals& totals);
 
