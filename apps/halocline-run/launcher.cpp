@@ -9,6 +9,7 @@
 #include <halocline/base/error.hpp>
 #include <halocline/comm/detail/launch.hpp>
 #include <halocline/config/reader.hpp>
+#include <halocline_app/write_all.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -286,18 +287,5 @@ void launcher::kill_all() {
 }
 
 void launcher::printed(std::string_view text) {
-    while (!text.empty() && lost_output_ == 0) {
-        const ssize_t n = ::write(STDOUT_FILENO, text.data(), text.size());
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0 && errno == EAGAIN) { // stdout was given as non-blocking, but ranks' lines have to wait
-            pollfd out{STDOUT_FILENO, POLLOUT, 0};
-            poll(&out, 1, -1);
-            continue;
-        }
-        if (n <= 0) {
-            lost_output_ = n < 0 ? errno : EIO;
-            return;
-        }
-        text.remove_prefix(static_cast<std::size_t>(n));
-    }
+    if (lost_output_ == 0) lost_output_ = app::write_all(STDOUT_FILENO, text);
 }

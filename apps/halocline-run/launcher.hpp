@@ -79,8 +79,8 @@ class launcher final : public rank_events {
     int signals_ = -1;
     int exit_code_ = 0;
     bool code_of_crash_ = false; // is it that of a rank which a signal ended, and nobody's wish?
-    int lost_output_ = 0; // errno for output of ranks on other hosts that could not be passed on
-    int ends_ = 0;        // number of ranks that have ended
+    int lost_output_ = 0;        // errno for output of ranks on other hosts that could not be passed on
+    int ends_ = 0;               // number of ranks that have ended
     // Is the cause of the job's end known: a signal, or the time limit? Otherwise it is the rank that ends with its own
     // code.
     bool cause_known_ = false;

@@ -2,6 +2,7 @@
 #include "local_ranks.hpp"
 
 #include "job/process_look.hpp"
+#include "send_queued.hpp"
 
 #include <halocline/base/error.hpp>
 #include <halocline/comm/detail/launch.hpp>
@@ -190,19 +191,8 @@ void local_ranks::watch(std::vector<pollfd>& polled) const {
 
 void local_ranks::serve() {
     for (int i = 0; i < plan_.count; ++i) {
-        flush(ranks_[i]);
+        send_queued(ranks_[i].socket, ranks_[i].outgoing);
         take(i);
-    }
-}
-
-void local_ranks::flush(child& c) {
-    while (!c.outgoing.empty()) {
-        const ssize_t n = ::send(c.socket, c.outgoing.data(), c.outgoing.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (n <= 0) {
-            if (n < 0 && errno != EAGAIN && errno != EINTR) c.outgoing.clear();
-            return;
-        }
-        c.outgoing.erase(0, static_cast<std::size_t>(n));
     }
 }
 
@@ -259,7 +249,7 @@ void local_ranks::answer(std::string_view bytes) {
         c.gave_part = false;
         const std::uint64_t length = bytes.size();
         c.outgoing.append(reinterpret_cast<const char*>(&length), sizeof length).append(bytes);
-        flush(c);
+        send_queued(c.socket, c.outgoing);
     }
 }
 

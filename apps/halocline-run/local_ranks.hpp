@@ -61,7 +61,6 @@ class local_ranks final : public host {
     void keep_lifelines(int i) const;
     void close_lifelines();
     void take(int i);
-    static void flush(child& c);
 
     group_plan plan_;
     rank_events& events_;

@@ -3,6 +3,7 @@
 
 #include "control/wire.hpp"
 #include "frames.hpp"
+#include "send_queued.hpp"
 
 #include <halocline/base/error.hpp>
 
@@ -100,19 +101,8 @@ void remote_host::watch(std::vector<pollfd>& polled) const {
 }
 
 void remote_host::serve() {
-    send();
+    send_queued(socket_, outgoing_);
     receive();
-}
-
-void remote_host::send() {
-    while (socket_ >= 0 && !outgoing_.empty()) {
-        const ssize_t n = ::send(socket_, outgoing_.data(), outgoing_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (n <= 0) {
-            if (n < 0 && errno != EAGAIN && errno != EINTR) outgoing_.clear();
-            return;
-        }
-        outgoing_.erase(0, static_cast<std::size_t>(n));
-    }
 }
 
 void remote_host::receive() {
@@ -195,12 +185,12 @@ bool remote_host::reaped(int pid, int how) {
 
 void remote_host::answer(std::string_view bytes) {
     frames::append(outgoing_, frames::answer, bytes);
-    send();
+    send_queued(socket_, outgoing_);
 }
 
 void remote_host::signal(int number) {
     frames::append(outgoing_, frames::signal, wire_writer().number<std::int32_t>(number).take());
-    send();
+    send_queued(socket_, outgoing_);
 }
 
 int remote_host::running() const { return static_cast<int>(std::count(running_.begin(), running_.end(), true)); }

@@ -30,7 +30,6 @@ class remote_host final : public host {
 
   private:
     void receive();
-    void send();
     void understand();
     /// The shell has ended, and so has the agent.
     void gone();

@@ -486,7 +486,50 @@ TEST(Programs, ALargeExitCodeIsNoSignal) {
     }
 }
 
-/// Their launcher passes it on, even to a non-blocking output, once there is room.
+struct late_reading {
+    int code = -1;
+    std::string text;
+};
+
+/// Runs a shell's command line with standard output on a full, non-blocking pipe that is read a while later.
+late_reading read_late(const std::string& line) {
+    std::array<int, 2> ends{};
+    EXPECT_EQ(::pipe(ends.data()), 0);
+    ::fcntl(ends[1], F_SETFL, O_NONBLOCK);
+    constexpr int output = 9; // a shell redirects single digits
+    EXPECT_EQ(::dup2(ends[1], output), output);
+    ::close(ends[1]);
+    std::size_t before = 0;
+    const std::array<char, 4096> filling{};
+    for (ssize_t n = 0; (n = ::write(output, filling.data(), filling.size())) > 0;) before += static_cast<size_t>(n);
+    late_reading result;
+    std::thread run([&] {
+        result.code = std::system((line + " >&9").c_str());
+        ::close(output);
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    std::array<char, 4096> buffer{};
+    for (ssize_t n = 0; (n = ::read(ends[0], buffer.data(), buffer.size())) > 0;)
+        result.text.append(buffer.data(), static_cast<std::size_t>(n));
+    run.join();
+    ::close(ends[0]);
+    result.text.erase(0, before);
+    return result;
+}
+
+TEST(Programs, WhatTheyPrintWaitsForRoomInANonBlockingOutput) {
+    for (const std::string& launch : {bin, run2}) {
+        const late_reading help = read_late(launch + "coarse_solve --help");
+        const late_reading run = read_late(launch + "heat4d --grid 4.4.4.4 --steps 1");
+
+        EXPECT_EQ(help.code, 0);
+        EXPECT_TRUE(contains(help.text, "Usage: coarse_solve") && contains(help.text, "--tol REAL (1e-10)"));
+        EXPECT_EQ(run.code, 0);
+        EXPECT_TRUE(contains(run.text, "lattice 4.4.4.4 on ") && contains(run.text, "continuum")) << run.text;
+    }
+}
+
+/// Their launcher passes it on.
 TEST(Programs, WhatRanksOfOtherHostsPrintIsWrittenWholeOrTold) {
     const scratch_folder scratch;
     const std::string remote_shell = scratch / "shell";
@@ -498,25 +541,9 @@ TEST(Programs, WhatRanksOfOtherHostsPrintIsWrittenWholeOrTold) {
     expect_one_error(shell(count + " >/dev/full"), 1,
                      "halocline-run: standard output can't be written: No space left on device");
 
-    std::array<int, 2> ends{};
-    ASSERT_EQ(::pipe(ends.data()), 0);
-    ASSERT_EQ(::fcntl(ends[1], F_SETFL, O_NONBLOCK), 0);
-    constexpr int output = 9; // a shell redirects single digits
-    ASSERT_EQ(::dup2(ends[1], output), output);
-    ::close(ends[1]);
-    int code = -1;
-    std::thread run([&] {
-        code = std::system((count + " >&9").c_str());
-        ::close(output);
-    });
-    std::this_thread::sleep_for(std::chrono::milliseconds(300)); // the pipe is full
-    std::size_t bytes = 0;
-    std::array<char, 4096> buffer{};
-    for (ssize_t n = 0; (n = ::read(ends[0], buffer.data(), buffer.size())) > 0;) bytes += static_cast<std::size_t>(n);
-    run.join();
-    ::close(ends[0]);
-    EXPECT_EQ(code, 0);
-    EXPECT_EQ(bytes, 588895U);
+    const late_reading counted = read_late(count);
+    EXPECT_EQ(counted.code, 0);
+    EXPECT_EQ(counted.text.size(), 588895U);
 }
 
 /// In a tree of its own, where nothing is built and the launcher prints its arguments.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline_app/main.hpp>
 #include <halocline_app/standard_streams.hpp>
+#include <halocline_app/write_all.hpp>
 
 #include <halocline/comm/bad_input.hpp>
 
@@ -31,13 +32,7 @@ struct early_exit {
 int write_line(std::FILE* out, std::string line) {
     line += '\n';
     std::fflush(out);
-    for (std::size_t done = 0; done < line.size();) {
-        const ssize_t n = ::write(fileno(out), line.data() + done, line.size() - done);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return n < 0 ? errno : EIO;
-        done += static_cast<std::size_t>(n);
-    }
-    return 0;
+    return write_all(fileno(out), line);
 }
 
 /// The parser's first complaint may be about a word that belongs to an unknown flag, so those are checked before.
@@ -119,8 +114,7 @@ bool program::on_terminal() { return isatty(STDOUT_FILENO) != 0; }
 
 void program::print_progress(std::string_view line) const {
     if (!speaks() || !on_terminal()) return;
-    std::fputs(("\r\033[K" + std::string(line)).c_str(), stdout);
-    std::fflush(stdout);
+    [[maybe_unused]] const int why = write_all(STDOUT_FILENO, "\r\033[K" + std::string(line)); // no result is lost
 }
 
 void append_line(std::string& out, const char* format, ...) {

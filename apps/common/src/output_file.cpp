@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline_app/output_file.hpp>
+#include <halocline_app/write_all.hpp>
 
 #include <halocline/base/error.hpp>
 #include <halocline/lattice/partial_file.hpp>
@@ -10,7 +11,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <string_view>
 
 namespace halocline::app {
 namespace {
@@ -87,17 +87,6 @@ int open_stream(const std::string& flag, const std::string& path) {
     }
     ::fcntl(stream, F_SETFL, ::fcntl(stream, F_GETFL) & ~O_NONBLOCK);
     return stream;
-}
-
-/// 0, or errno.
-int write_all(int file, std::string_view text) {
-    while (!text.empty()) {
-        const ssize_t n = ::write(file, text.data(), text.size());
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return n < 0 ? errno : EIO;
-        text.remove_prefix(static_cast<std::size_t>(n));
-    }
-    return 0;
 }
 
 } // namespace
