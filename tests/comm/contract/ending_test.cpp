@@ -150,6 +150,17 @@ TEST(Ending, EndsThatDisagreeAreRefusedWithBothValuesAndTheJobGoesOn) {
     });
 }
 
+TEST(Ending, RefusedSetsKeepNoMemory) {
+    on_every_rank([](const job& j) {
+        if (j.ranks() == 1) GTEST_SKIP() << "needs two ranks";
+        constexpr std::size_t bytes = 100'000;
+        const std::size_t before = j.memory().used();
+        for (int round = 0; round < 10; ++round)
+            EXPECT_THROW(channel_set(j, ring(j, bytes), {"halo", j.rank() == 1 ? "float" : "double"}), input_error);
+        EXPECT_LT(j.memory().used(), before + 2 * 2 * 3 * bytes) << "what two of them take";
+    });
+}
+
 TEST(Sum, EqualsTheSerialOneWithTheSameBitsEverywhere) { on_every_rank(expect_sums_equal_serial); }
 
 TEST(Sum, OfDifferentNumbersOfValuesIsAnErrorWithBothNumbersLongBeforeTheDeadline) {
