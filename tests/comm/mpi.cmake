@@ -39,6 +39,14 @@ halocline_add_mpi_test(comm.mpi_forks TARGET comm_kill_test RANKS 3 ARGS rank mp
 add_test(NAME comm.mpi_is_not_linked COMMAND ldd $<TARGET_FILE:comm_mpi_world_test>)
 set_tests_properties(comm.mpi_is_not_linked PROPERTIES FAIL_REGULAR_EXPRESSION "libmpi;libmpich;libopen-" LABELS mpi)
 
+# What is left after MPI has failed: needs no MPI.
+add_library(comm_failing_mpi MODULE failing_mpi.cpp)
+target_include_directories(comm_failing_mpi PRIVATE ${PROJECT_SOURCE_DIR}/comm/src)
+target_link_libraries(comm_failing_mpi PRIVATE halocline_warnings)
+halocline_add_test(comm.failing_mpi_test SOURCES failing_mpi_test.cpp LINK halocline::comm SEES comm
+                   ARGS $<TARGET_FILE:comm_failing_mpi>)
+add_dependencies(comm_failing_mpi_test comm_failing_mpi)
+
 # What each MPI's module refuses: no launcher, and the other MPI's launcher.
 halocline_add_mpi_program(comm_mpi_pairing_test SOURCES mpi_pairing_test.cpp LINK halocline::comm)
 if(TARGET halocline-mpi-openmpi OR TARGET halocline-mpi-mpich)
