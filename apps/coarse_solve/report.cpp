@@ -11,6 +11,12 @@ namespace {
 nlohmann::json pair(std::complex<double> z) { return nlohmann::json::array({z.real(), z.imag()}); }
 double percent(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
 
+/// The solver's, unless the plain operator contradicts it.
+std::string status_of(const run_result& r) {
+    const bool contradicted = r.solve.converged() && !r.converged;
+    return contradicted ? "contradicted" : std::string(solvers::to_string(r.solve.outer.status));
+}
+
 } // namespace
 
 std::string describe(const comm::job& j, const problem& p, const run_result& r) {
@@ -38,11 +44,13 @@ std::string describe(const comm::job& j, const problem& p, const run_result& r) 
     append_line(out, "%-28s %12.2f", "coarse iterations, average", s.coarse_iterations_average());
     append_line(out, "%-28s %12.3e", "true relative residual", r.true_relative_residual);
     append_line(out, "%-28s %12.10g", "norm of the solution", r.solution_norm);
+    const std::string status = status_of(r);
+    if (status == "contradicted")
+        append_line(out, "the solver's own residual, %.3e, meets the tolerance; the plain operator's does not",
+                    s.outer.relative_residual);
     append_line(out, "%s on %d rank%s %s over %s (%s)",
-                r.converged ? "converged"
-                            : ("NOT converged: " + std::string(solvers::to_string(s.outer.status))).c_str(),
-                j.ranks(), j.ranks() == 1 ? "" : "s", lattice::to_string(p.cut.rank_grid()).c_str(),
-                j.transport().c_str(), j.launcher().c_str());
+                r.converged ? "converged" : ("NOT converged: " + status).c_str(), j.ranks(), j.ranks() == 1 ? "" : "s",
+                lattice::to_string(p.cut.rank_grid()).c_str(), j.transport().c_str(), j.launcher().c_str());
     out.pop_back();
     return out;
 }
@@ -69,7 +77,7 @@ std::string to_json(const comm::job& j, const problem& p, const run_result& r) {
     o["first_component"] = pair(r.first_component);
     o["true_relative_residual"] = r.true_relative_residual;
     o["converged"] = r.converged;
-    o["status"] = solvers::to_string(s.outer.status);
+    o["status"] = status_of(r);
     o["outer_iterations"] = s.outer.iterations;
     o["coarse_iterations_average"] = s.coarse_iterations_average();
     o["seconds"] = {{"setup", s.setup_seconds},
@@ -82,6 +90,7 @@ std::string to_json(const comm::job& j, const problem& p, const run_result& r) {
                     {"halo_wait", c.wait_seconds},
                     {"halo_unpack", c.unpack_seconds},
                     {"halo_imbalance", c.imbalance_seconds}};
+    o["coarse_halo"] = nlohmann::json::array();
     for (const auto& traffic : c.by_transport)
         o["coarse_halo"].push_back(
             {{"transport", traffic.transport}, {"messages", traffic.messages}, {"bytes", traffic.bytes}}); // rank 0
