@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dry_run.hpp"
 
+#include "memory.hpp"
+
 #include <halocline/lattice/rank_order.hpp>
 #include <halocline_app/main.hpp>
 
@@ -66,28 +68,19 @@ std::string describe_dry_run(const comm::job& j, const problem& p, const setting
     }
     append_line(out, "rank order     %s", describe_rank_order(j.nodes(), p.cut).c_str());
 
-    // Per rank, what dominates: links and clover in both precisions, test vectors, Krylov basis, coarse operator.
-    const double reals_fine = 2.0 * 72 + 3.0 * 72 + 144;           // gauge field, padded copy, reference clover (fp64)
-    const double operator_reals = 72 + 72 + 72;                    // links, clover, its inverse
-    const double krylov_reals = 24.0 * (2 * s.restart_length + 6); // flexible: v and z
     const double coarse_components = 2.0 * s.vectors;
     append_line(out, "%s", "");
     append_line(out, "%4s %-12s %-14s %10s %10s %12s %12s", "rank", "position", "local box", "memory MiB", "messages",
                 "fine KiB", "coarse KiB");
     for (int r = 0; r < ranks; ++r) {
         const lattice::box local = p.cut.local_box(r);
-        const auto sites = static_cast<double>(local.volume());
-        const double coarse_sites = sites / static_cast<double>(lattice::volume(p.blocks));
-        const double bytes = sites * (8 * (reals_fine + operator_reals + krylov_reals) +
-                                      4 * (operator_reals + 24.0 * (s.vectors + 12))) +
-                             coarse_sites * (10 * 8 * coarse_components * coarse_components +
-                                             8 * coarse_components * (s.coarse_restart_length + 8));
         lattice::coordinate coarse_box{};
         for (int mu = 0; mu < dimensions; ++mu) coarse_box[mu] = local.extents[mu] / p.blocks[mu];
         const surface fine = surface_of(p.cut, local.extents), coarse = surface_of(p.cut, coarse_box);
         append_line(out, "%4d %-12s %-14s %10.1f %10d %12.1f %12.1f", r,
                     lattice::to_string(p.cut.grid_position(r)).c_str(), lattice::to_string(local.extents).c_str(),
-                    mebibytes(bytes), fine.messages, static_cast<double>(fine.sites) * fine_bytes_per_site / 1024,
+                    mebibytes(bytes_of_rank(s, p.cut, p.blocks, r)), fine.messages,
+                    static_cast<double>(fine.sites) * fine_bytes_per_site / 1024,
                     static_cast<double>(coarse.sites) * coarse_components * 8 / 1024);
     }
     append_line(out, "%s", "");

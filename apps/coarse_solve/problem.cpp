@@ -2,6 +2,7 @@
 #include "problem.hpp"
 
 #include "blocks_for_ranks.hpp"
+#include "memory.hpp"
 
 #include <halocline/amg/options.hpp>
 #include <halocline/dirac/spinor_field.hpp>
@@ -10,9 +11,6 @@
 #include <halocline_app/demo_configuration.hpp>
 #include <halocline_app/grid.hpp>
 
-#include <unistd.h>
-
-#include <cstdio>
 #include <limits>
 
 namespace halocline::app {
@@ -74,25 +72,6 @@ lattice::decomposition cut_lattice(const coordinate& global, const coordinate& b
     return lattice::decomposition::even(global, s.rank_grid.value_or(choice.rank_grid), blocks);
 }
 
-/// Refuses a lattice that this host's memory can't hold, before the kernel kills a rank for it. Collective.
-void check_memory(const comm::job& j, const lattice::decomposition& cut) {
-    // Links in fp64 twice, padded, the reference's clover and its inverse in fp32: the part that no option can reduce.
-    constexpr double bytes_per_site = 3000;
-    const bool one_host = j.transport() == "shm" || j.ranks() == 1;
-    const lattice::coordinate& extents = one_host ? cut.global() : cut.local_box(j.rank()).extents;
-    const double need = bytes_per_site * static_cast<double>(lattice::volume(extents));
-    const double have = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
-    j.collectively([&] {
-        if (need <= have) return;
-        char text[200];
-        std::snprintf(text, sizeof text,
-                      "lattice %s needs at least %.0f GiB on this host, which has %.0f GiB; take a "
-                      "smaller lattice or more hosts",
-                      to_string(cut.global()).c_str(), need / 0x1p30, have / 0x1p30);
-        throw input_error(text);
-    });
-}
-
 std::optional<lattice::spinor_file> open_source(const comm::job& j, const settings_reader& given,
                                                 const coordinate& global) {
     const right_hand_side& rhs = given.values().rhs;
@@ -125,7 +104,7 @@ problem define_problem(const comm::job& j, const settings_reader& given, bool dr
     auto cut = cut_lattice(global, blocks, j.ranks(), given, why);
     if (s.order_by_nodes) cut = cut.with_rank_order(lattice::rank_order_by_nodes(cut, j.nodes()));
     auto source = open_source(j, given, global);
-    if (!dry_run) check_memory(j, cut);
+    if (!dry_run) check_memory(j, s, cut, blocks);
     // Last, because making the demo configuration takes seconds, and bad input should be reported at once.
     if (s.gauge.empty()) {
         const std::string path = demo_configuration(j, tell);

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory.hpp"
+
+#include <halocline/base/error.hpp>
+#include <halocline/dirac/reference.hpp>
+#include <halocline/lattice/field.hpp>
+
+#include <sys/sysinfo.h>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace halocline::app {
+namespace {
+
+using lattice::coordinate;
+using lattice::dimensions;
+
+constexpr double links = lattice::gauge_components, spinor = lattice::spinor_components; // reals per site
+constexpr double clover = 72;           // a packed Hermitian 6x6 matrix for each chirality
+constexpr double columns_at_once = 4;   // of the coarse operator
+constexpr double bytes_per_complex = 8; // on the coarse grid, fp32
+
+/// Sites of a box with a layer around it, for each of its own.
+double padding(const coordinate& extents) {
+    double ratio = 1;
+    for (const int e : extents) ratio *= (e + 2.0) / e;
+    return ratio;
+}
+
+/// Neighbours of a coarse site, each of which has a matrix. An extent of 2 has the same one on both sides.
+int neighbours(const coordinate& coarse) {
+    int all = 0;
+    for (const int e : coarse) all += std::min(e - 1, 2);
+    return all;
+}
+
+/// On a fine site.
+double fine_bytes(const settings& s, const coordinate& extents, int directions) {
+    const double as_read = links, x_and_b = 2 * spinor;
+    const double reference = dirac::clover_components;
+    const double padded = 2 * links;     // the links, and the reference's with boundary signs
+    const double d = links + 2 * clover; // the clover term and its inverse
+    const double krylov = spinor * (2 * s.restart_length + 1);
+    const double fp64 = as_read + x_and_b + reference + padded * padding(extents) + d + krylov + x_and_b;
+
+    const double smoother = 2 * spinor, interpolation = spinor * s.vectors;
+    const double fp32 = d + x_and_b + smoother + interpolation;
+    const double test_vectors = spinor * (s.vectors + 1), column = spinor;
+    const double images = spinor * columns_at_once * (directions + 1);
+    const double set_up = test_vectors + column + images; // in fp32, while everything else is there
+    return 8 * fp64 + 4 * (fp32 + set_up);
+}
+
+/// On a coarse site.
+double coarse_bytes(const settings& s, const coordinate& coarse, int directions) {
+    const double n = 2.0 * s.vectors, matrix = n * n;
+    const bool odd_even = std::ranges::all_of(coarse, [](int e) { return e % 2 == 0; });
+    const double inverses = odd_even ? matrix / 2 : 0;
+    const double krylov = n * (s.coarse_restart_length + 1) * (odd_even ? 0.5 : 1);
+    const double columns = n * columns_at_once * (directions + 1);
+    return bytes_per_complex * (matrix * (directions + 1) + inverses + krylov + columns);
+}
+
+} // namespace
+
+double bytes_of_rank(const settings& s, const lattice::decomposition& cut, const coordinate& blocks, int rank) {
+    const lattice::box local = cut.local_box(rank);
+    coordinate coarse{};
+    for (int mu = 0; mu < dimensions; ++mu) coarse[mu] = cut.global()[mu] / blocks[mu];
+    const int directions = neighbours(coarse);
+    const auto sites = static_cast<double>(local.volume());
+    const double coarse_sites = sites / static_cast<double>(lattice::volume(blocks));
+    return sites * fine_bytes(s, local.extents, directions) + coarse_sites * coarse_bytes(s, coarse, directions);
+}
+
+void check_memory(const comm::job& j, const settings& s, const lattice::decomposition& cut, const coordinate& blocks) {
+    const std::vector<int> nodes = j.nodes();
+    double need = 0;
+    for (int r = 0; r < j.ranks(); ++r)
+        if (nodes[r] == nodes[j.rank()]) need += bytes_of_rank(s, cut, blocks, r);
+    j.collectively([&] {
+        struct sysinfo host {};
+        if (::sysinfo(&host) != 0) return;
+        const double have = (static_cast<double>(host.totalram) + static_cast<double>(host.totalswap)) * host.mem_unit;
+        if (need <= have) return;
+        char text[200];
+        std::snprintf(
+            text, sizeof text,
+            "lattice %s needs at least %.1f GiB on this host, which has %.1f GiB; take a smaller lattice, more "
+            "hosts, or fewer vectors",
+            lattice::to_string(cut.global()).c_str(), need / 0x1p30, have / 0x1p30);
+        throw input_error(text);
+    });
+}
+
+} // namespace halocline::app
