@@ -3,15 +3,19 @@
 
 #include <array>
 #include <cmath>
-#include <cstdlib>
 #include <sstream>
+#include <string_view>
 
 namespace halocline::config {
 
 double read_real(const std::string& text, double lowest, double highest, const std::string& range) {
-    char* end = nullptr;
-    const double value = std::strtod(text.c_str(), &end);
-    if (text.empty() || *end || !std::isfinite(value) || value < lowest || value > highest) expected(range);
+    // Not strtod(), which reads as the host program's locale wants it.
+    std::string_view digits = text;
+    if (digits.starts_with('+') && !digits.starts_with("+-")) digits.remove_prefix(1); // from_chars() takes none
+    double value = 0;
+    const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    const bool whole = failure == std::errc{} && end == digits.data() + digits.size();
+    if (!whole || !std::isfinite(value) || value < lowest || value > highest) expected(range);
     return value;
 }
 

@@ -5,7 +5,8 @@
 #include "gauge_layout.hpp"
 
 #include <algorithm>
-#include <cstdio>
+#include <array>
+#include <charconv>
 
 namespace halocline::lattice {
 namespace {
@@ -31,13 +32,20 @@ std::string ddalphaamg_head(const coordinate& extents, double plaquette) {
     return head;
 }
 
+/// "%17.14f", in any locale.
+std::string fixed(double value) {
+    std::array<char, 32> digits{};
+    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value, std::chars_format::fixed, 14);
+    const std::string text(digits.data(), end.ptr);
+    return std::string(text.size() < 17 ? 17 - text.size() : 0, ' ') + text;
+}
+
 /// The header of a NERSC file, whose length does not depend on the figures. It includes keys without meaning here,
 /// because other readers require them.
 std::string nersc_head(const coordinate& extents, const gauge_totals& totals, double plaquette) {
     const double trace = totals.links > 0 ? totals.link_trace_sum / (3 * static_cast<double>(totals.links)) : 0;
-    char figures[128];
-    std::snprintf(figures, sizeof figures, "LINK_TRACE = %17.14f\nPLAQUETTE = %17.14f\nCHECKSUM = %08x\n", trace,
-                  plaquette, totals.nersc_sum);
+    const std::string figures = "LINK_TRACE = " + fixed(trace) + "\nPLAQUETTE = " + fixed(plaquette) +
+                                "\nCHECKSUM = " + to_hex(totals.nersc_sum) + "\n";
     std::string head =
         std::string(nersc_begin) + "\nHDR_VERSION = 1.0\nDATATYPE = 4D_SU3_GAUGE_3x3\nSTORAGE_FORMAT = 1.0\n";
     for (int mu = 0; mu < dimensions; ++mu)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Config files and variables that override what a program asks of its job. Ranks are processes of halocline-run.
+#include <halocline_test/comma_locale.hpp>
 #include <halocline_test/run_command.hpp>
 
 #include <halocline/comm/bad_input.hpp>
@@ -8,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
@@ -233,6 +235,20 @@ TEST(Configured, MisspeltVariablesAreRefusedWithTheNearest) {
 TEST(Configured, AFileThatIsNamedMustBeThere) {
     const variable missing("HALOCLINE_CONFIG", "/nowhere/job.toml");
     EXPECT_THROW((void)configured(), config_error);
+}
+
+TEST(Configured, SizesAreReadAndShownAlikeInEveryLocale) {
+    const halocline_test::comma_locale foreign;
+    if (!foreign.in_force()) GTEST_SKIP() << "no localedef here";
+    const auto slab = std::ranges::find(option_keys(), "comm.slab_gib", [](const auto& k) { return k.path(); });
+    job_options options;
+
+    for (const char* gib : {"0.5", "0.3", "2.75", "64"}) {
+        slab->read(options, gib);
+
+        EXPECT_EQ(slab->show(options), gib);
+    }
+    EXPECT_EQ(options.slab_bytes, std::size_t{64} << 30);
 }
 
 TEST(Configured, AnEmptyNameIsNoFile) {

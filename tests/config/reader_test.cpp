@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Settings from files, variables and flags, by a table of keys. [comm] and [faults] are tested in
 // tests/comm/configured_test.cpp.
+#include <halocline_test/comma_locale.hpp>
 #include <halocline_test/run_command.hpp>
 
 #include <halocline/config/reader.hpp>
@@ -80,6 +81,21 @@ TEST_F(Reader, WhatMustBeAlikeLeavesHostsOut) {
     reader_.set("hmc.device", "mlx5_0", "--device");
 
     EXPECT_EQ(reader_.effective(), "hmc.steps = 100\nhmc.beta = 6\nhmc.hot = false\nlevel.0.steps = 1\n");
+}
+
+TEST_F(Reader, NumbersAreReadAndShownAlikeInEveryLocale) {
+    const halocline_test::comma_locale foreign;
+    if (!foreign.in_force()) GTEST_SKIP() << "no localedef here";
+
+    read("[hmc]\nbeta = 5.75\n");
+    EXPECT_EQ(reader_.values().beta, 5.75);
+    reader_.set("hmc.beta", "2.5e-1", "--beta");
+    EXPECT_EQ(reader_.values().beta, 0.25);
+    EXPECT_NE(reader_.effective().find("hmc.beta = 0.25\n"), std::string::npos) << reader_.effective();
+    reader_.set("hmc.beta", "+1", "--beta");
+    EXPECT_EQ(reader_.values().beta, 1);
+    for (const char* wrong : {"5,5", "", "+", "-", "+-1", " 1", "1 ", "0x10", "nan", "inf", "1e999", "1e3.5"})
+        EXPECT_THROW(reader_.set("hmc.beta", wrong, "--beta"), config_error) << wrong;
 }
 
 TEST_F(Reader, ErrorsNameThePlaceAndWhatWouldBeRight) {

@@ -6,6 +6,8 @@
 #include <halocline/base/error.hpp>
 #include <halocline/lattice/decomposition.hpp>
 
+#include <halocline_test/comma_locale.hpp>
+
 #include <cmath>
 #include <filesystem>
 
@@ -88,6 +90,23 @@ TEST(GaugeWriter, LeavesNothingBehindWhenItDoesNotFinish) {
     }
     EXPECT_FALSE(std::filesystem::exists(t.path() + ".partial"));
     EXPECT_EQ(std::filesystem::file_size(t.path()), 11U);
+}
+
+TEST(GaugeWriter, WritesTheSameTextInEveryLocale) {
+    const auto written = [] {
+        const temporary_file t;
+        gauge_writer writer(t.path(), gauge_format::nersc, extents);
+        writer.create();
+        writer.finish(writer.write(whole, load(ildg(8))), 0.125);
+        return read_text(t.path());
+    };
+    const std::string expected = written();
+    const comma_locale foreign;
+    if (!foreign.in_force()) GTEST_SKIP() << "no localedef here";
+
+    EXPECT_TRUE(written() == expected);
+
+    EXPECT_NE(expected.find("\nPLAQUETTE =  0.12500000000000\n"), std::string::npos);
 }
 
 TEST(GaugeWriter, WhatTheDiskDamagesDoesNotTakeTheOldFilesPlace) {

@@ -6,9 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <charconv>
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
 #include <iterator>
 #include <limits>
 #include <utility>
@@ -38,14 +37,19 @@ option_key transports_key() {
 
 std::size_t bytes_of(double size) { return static_cast<std::size_t>(size * gib); }
 
-/// The shortest text that denotes this number of bytes.
+/// The shortest text that denotes this number of bytes, in any locale.
 std::string in_gib(std::size_t bytes) {
     std::array<char, 32> text{};
+    char* end = text.data();
     for (int digits = 1; digits <= std::numeric_limits<double>::max_digits10; ++digits) {
-        std::snprintf(text.data(), text.size(), "%.*g", digits, static_cast<double>(bytes) / gib);
-        if (bytes_of(std::strtod(text.data(), nullptr)) == bytes) break;
+        end = std::to_chars(text.data(), text.data() + text.size(), static_cast<double>(bytes) / gib,
+                            std::chars_format::general, digits)
+                  .ptr;
+        double shown = 0;
+        std::from_chars(text.data(), end, shown);
+        if (bytes_of(shown) == bytes) break;
     }
-    return text.data();
+    return {text.data(), end};
 }
 
 option_key slab_key() {
