@@ -3,9 +3,10 @@
 # usage: bench-coarse-halo.sh BIN [--np N] [--rounds N] [coarse_solve options]
 # Runs coarse_solve in turns over shm and over each installed MPI as transport. Prints a JSON line for each: medians in
 # ms, and the median over the rounds of the ratio to shm, for the whole solve, its coarse level and that level's halo
-# exchanges.
+# exchanges. All contenders bind their ranks to cores, or none does.
 set -euo pipefail
 [[ ${1:-} != --help && ${1:-} != -h ]] || { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 0; }
+source "$(dirname "$(readlink -f "$0")")/bench-binding.bash"
 bin=$1 np=2 rounds=7
 shift
 while [[ ${1:-} == --np || ${1:-} == --rounds ]]; do
@@ -20,11 +21,16 @@ contenders=(shm)
 for mpi in openmpi mpich; do
   command -v "mpirun.$mpi" >/dev/null && contenders+=("$mpi")
 done
+bind_alike "$bin" "$np" "${contenders[@]:1}"
 
 run() { # contender, options
-  local who=$1 launch=("mpirun.$1" -n "$np") transport=mpi
+  local who=$1 launch transport=mpi
   shift
-  [[ $who == shm ]] && launch=("$bin/halocline-run" -n "$np" --) transport=shm
+  if [[ $who == shm ]]; then
+    launch=("$bin/halocline-run" "${bind_ours[@]}" -n "$np" --) transport=shm
+  else
+    launch=("mpirun.$who" ${bind_mpi[$who]} -n "$np")
+  fi
   rm -f "$out/json"
   "${launch[@]}" "$bin/coarse_solve" "$@" --transport "$transport" --json "$out/json" >"$out/log" 2>&1 </dev/null ||
     { cat "$out/log" >&2; echo "bench-coarse-halo.sh: coarse_solve failed over $who" >&2; exit 1; }

@@ -46,7 +46,8 @@ targets=("bench_$question")
 "$here/scripts/build.sh" release "${targets[@]}" halocline-run >&2
 bin=$here/build/release/bin
 
-# Lets Open MPI run as root and in containers that forbid binding: the benches pin their ranks themselves.
+source "$here/scripts/bench-binding.bash" # for contenders whose launchers bind; most benches pin their ranks themselves
+# Lets Open MPI run as root and in containers that forbid binding.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
 unset OMP_NUM_THREADS # else halocline-run would give each rank that many processors, while the peers' ranks have one
@@ -253,9 +254,10 @@ question_verbs() {
 
 question_window() { # in turns, because the machine's speed changes from one minute to the next
   mpis=$(mpis_with bench_window)
+  bind_alike "$bin" 2 $mpis
   for _ in 1 2 3; do
-    "$bin/halocline-run" -n 2 -- "$bin/bench_window" "$@"
-    for mpi in $mpis; do "mpirun.$mpi" -n 2 "$bin/bench_window_$mpi" "$@"; done
+    "$bin/halocline-run" "${bind_ours[@]}" -n 2 -- "$bin/bench_window" "$@"
+    for mpi in $mpis; do "mpirun.$mpi" ${bind_mpi[$mpi]} -n 2 "$bin/bench_window_$mpi" "$@"; done
   done
 }
 
