@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long do set-up and solve of the multigrid take, and where does the time go?  scripts/bench.sh solve [--np N]
 //
-// Each round makes a new solver, sets it up and solves with a right-hand side of ones. --peer 'COMMAND' runs a foreign
-// program between our rounds and extracts its seconds with regular expressions from its output (--peer-setup,
-// --peer-solve); our ranks sleep meanwhile. JSON lines at the end: seconds of the slowest rank, least and median over
-// the rounds.
+// Each round makes a new solver (construct_seconds: operators, plans, memory), sets it up and solves with a right-hand
+// side of ones. --peer 'COMMAND' runs a foreign program between our rounds and extracts its seconds with regular
+// expressions from its output (--peer-setup, --peer-solve); our ranks sleep meanwhile. JSON lines at the end: seconds of
+// the slowest rank, least and median over the rounds.
 #include "support/command_line.hpp"
 #include "support/flag_probe.hpp"
 #include "support/statistics.hpp"
@@ -169,7 +169,11 @@ int run(program& p, int argc, const char* const* argv) {
     timings ours, theirs;
     amg::solver_report last;
     for (int round = 0; round < a.rounds; ++round) {
+        j.barrier();
+        const auto start = std::chrono::steady_clock::now();
         amg::solver solver(j, cut, links, a.op, options);
+        j.barrier();
+        ours["construct"].push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
         last = take_turn(j, solver, x, b, ours);
         give_turn(j, a, theirs);
     }
