@@ -19,7 +19,7 @@ class caretaker {
     caretaker(const caretaker&) = delete;
     caretaker& operator=(const caretaker&) = delete;
 
-    /// Call once, when all ranks have been started.  Err: error: no process, no descriptor.
+    /// Call once, when all ranks have been started.  Err: input_error: no process, no descriptor.
     void start(std::span<const pid_t> ranks);
 
   private:

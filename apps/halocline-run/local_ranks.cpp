@@ -230,7 +230,8 @@ bool local_ranks::reaped(int pid, int how) {
     take(i); // giving its part may have been its last act
     c->running = false;
     if (how != 0) remove_shared_files_of(pid);
-    ending end{pid};
+    ending end;
+    end.pid = pid;
     if (WIFSIGNALED(how)) {
         end.signal = WTERMSIG(how);
         end.code = 128 + end.signal;

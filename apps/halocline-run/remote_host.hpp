@@ -10,7 +10,8 @@
 
 class remote_host final : public host {
   public:
-    /// shell: a command line in which "{host}" stands for the name; without it the name is appended.  Err: error.
+    /// shell: a command line in which "{host}" stands for the name; without it the name is appended.
+    /// Err: input_error.
     remote_host(std::string host_name, const std::string& shell, const group_plan& plan, rank_events& events,
                 const sigset_t& signals);
     ~remote_host() override;

@@ -10,6 +10,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <limits>
 
 using namespace halocline_test;
 using halocline::file_error;
@@ -90,6 +91,29 @@ TEST(GaugeWriter, LeavesNothingBehindWhenItDoesNotFinish) {
     }
     EXPECT_FALSE(std::filesystem::exists(t.path() + ".partial"));
     EXPECT_EQ(std::filesystem::file_size(t.path()), 11U);
+}
+
+TEST(GaugeWriter, SaysWhatIsWrongWithTheLinks) {
+    const auto refusal = [](double value, int c) {
+        gauge_field links = load(ildg(8));
+        links.at(7, c) = value;
+        const temporary_file t("old content");
+        gauge_writer writer(t.path(), gauge_format::ildg, extents);
+        writer.create();
+        try {
+            writer.finish(writer.write(whole, links), 0);
+        } catch (const input_error& e) {
+            EXPECT_EQ(read_text(t.path()), "old content");
+            return std::string(e.what());
+        }
+        return std::string();
+    };
+
+    const std::string not_a_number = refusal(std::numeric_limits<double>::quiet_NaN(), 3), not_unitary = refusal(2, 3);
+
+    EXPECT_NE(not_a_number.find("': the links have a NaN or an infinity: they are not written"), std::string::npos);
+    EXPECT_EQ(not_a_number.find("32-bit"), std::string::npos) << not_a_number;
+    EXPECT_NE(not_unitary.find("; links of 32-bit origin must be reunitarised"), std::string::npos) << not_unitary;
 }
 
 TEST(GaugeWriter, WritesTheSameTextInEveryLocale) {
