@@ -6,11 +6,11 @@
 #include "support/json_line.hpp"
 #include "support/statistics.hpp"
 
+#include <halocline/base/stopwatch.hpp>
 #include <halocline/halo/plan.hpp>
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
@@ -18,10 +18,6 @@
 namespace {
 
 using namespace halocline;
-
-double seconds_since(std::chrono::steady_clock::time_point begin) {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
 
 struct step_times {
     double step = 0, bare = 0; // seconds for one
@@ -35,17 +31,17 @@ class contender {
 
     step_times run(int steps) {
         step_times t;
-        const auto begin = std::chrono::steady_clock::now();
+        const stopwatch all;
         for (int i = 0; i < steps; ++i) {
             for (double& v : field_.values()) v += 1;
-            const auto exchange = std::chrono::steady_clock::now();
+            const stopwatch exchange;
             plan_.start(field_);
             plan_.finish_or_throw();
-            t.bare += seconds_since(exchange) / steps;
+            t.bare += exchange.seconds() / steps;
             for (const halo::plan_message& m : plan_.messages())
                 for (const double ghost : plan_.ghosts<double>(m.where)) read_ += ghost;
         }
-        t.step = seconds_since(begin) / steps;
+        t.step = all.seconds() / steps;
         return t;
     }
     [[nodiscard]] double read() const { return read_; }

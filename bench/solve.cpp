@@ -10,6 +10,7 @@
 #include "support/statistics.hpp"
 
 #include <halocline/amg/solver.hpp>
+#include <halocline/base/stopwatch.hpp>
 #include <halocline/comm/processors.hpp>
 #include <halocline/dirac/gauge_configuration.hpp>
 #include <halocline_app/demo_configuration.hpp>
@@ -170,10 +171,10 @@ int run(program& p, int argc, const char* const* argv) {
     amg::solver_report last;
     for (int round = 0; round < a.rounds; ++round) {
         j.barrier();
-        const auto start = std::chrono::steady_clock::now();
+        const stopwatch construction;
         amg::solver solver(j, cut, links, a.op, options);
         j.barrier();
-        ours["construct"].push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+        ours["construct"].push_back(construction.seconds());
         last = take_turn(j, solver, x, b, ours);
         give_turn(j, a, theirs);
     }

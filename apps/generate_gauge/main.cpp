@@ -3,6 +3,7 @@
 #include "binning.hpp"
 #include "heatbath.hpp"
 
+#include <halocline/base/stopwatch.hpp>
 #include <halocline/dirac/gauge_configuration.hpp>
 #include <halocline/dirac/plaquette.hpp>
 #include <halocline/lattice/decomposition.hpp>
@@ -17,7 +18,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -90,17 +90,6 @@ bool write_links(const app::program& p, const comm::job& j, const lattice::decom
             std::to_string(plaquette));
     return true;
 }
-
-/// Measures seconds since it was made.
-class stopwatch {
-  public:
-    [[nodiscard]] double seconds() const {
-        return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
-    }
-
-  private:
-    std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-};
 
 /// Performs all sweeps; returns the measured plaquettes.
 std::vector<double> update(app::program& p, const comm::job& j, const lattice::decomposition& cut,
