@@ -83,18 +83,17 @@ field<double> make_spinors(const comm::job& j, const problem& p) {
 }
 
 /// Links of the file, verified; also prints what the file says about itself.
-dirac::verified_links read_links(const program& p, const comm::job& j, const problem& problem,
+dirac::verified_links read_links(const program& p, const comm::job& j, const problem& task,
                                  const dirac::wilson_parameters& op) {
-    for (const auto& warning : problem.file.warnings) p.print("warning: " + warning);
-    for (const auto& warning : lattice::boundary_warnings(problem.file, op.boundaries))
+    for (const auto& warning : task.file.warnings) p.print("warning: " + warning);
+    for (const auto& warning : lattice::boundary_warnings(task.file, op.boundaries))
         p.print("warning: " + warning + " ([operator] boundary)");
-    if (problem.source)
-        for (const auto& warning : problem.source->warnings)
-            p.print("warning: '" + problem.source->path + "': " + warning);
-    dirac::verified_links verified = dirac::read_configuration(j, problem.cut, problem.file);
+    if (task.source)
+        for (const auto& warning : task.source->warnings) p.print("warning: '" + task.source->path + "': " + warning);
+    dirac::verified_links verified = dirac::read_configuration(j, task.cut, task.file);
     char plaquette[32];
     std::snprintf(plaquette, sizeof plaquette, "%.10f", verified.plaquette);
-    p.print("read " + lattice::to_string(verified.format) + " '" + problem.file.path + "': plaquette " + plaquette);
+    p.print("read " + lattice::to_string(verified.format) + " '" + task.file.path + "': plaquette " + plaquette);
     if (verified.open_in_t)
         p.print("warning: its links in t of the last time slice are zero, an open boundary: no fermion crosses it, "
                 "whatever [operator] boundary says; what else openQCD's operator does at such a boundary is not "
@@ -103,11 +102,11 @@ dirac::verified_links read_links(const program& p, const comm::job& j, const pro
 }
 
 /// D 1 by the plain operator: figures for comparison with other codes.
-void apply_to_ones(const comm::job& j, const problem& problem, settings s, dirac::reference_operator& reference,
+void apply_to_ones(const comm::job& j, const problem& task, settings s, dirac::reference_operator& reference,
                    totals& total, run_result& result) {
     s.rhs = {};
-    const auto one = make_right_hand_side(j, problem, s);
-    auto d_one = make_spinors(j, problem);
+    const auto one = make_right_hand_side(j, task, s);
+    auto d_one = make_spinors(j, task);
     reference.apply(d_one, one);
     result.operator_ones_norm = total.norm(d_one);
     result.operator_ones_inner = total.inner(one, d_one);
@@ -140,15 +139,15 @@ double allowance(const settings& s, const run_result& result) {
 }
 
 /// Checks the fast operator's result with the plain reference operator.
-void judge(const comm::job& j, const problem& problem, const settings& s, dirac::reference_operator& reference,
+void judge(const comm::job& j, const problem& task, const settings& s, dirac::reference_operator& reference,
            totals& total, const field<double>& x, const field<double>& b, run_result& result) {
-    auto r = make_spinors(j, problem);
+    auto r = make_spinors(j, task);
     reference.apply(r, x);
     for (std::size_t k = 0; k < r.values().size(); ++k) r.values()[k] = b.values()[k] - r.values()[k];
     result.rhs_norm = total.norm(b);
     result.solution_norm = total.norm(x);
     result.solution_sum = total.reduce(sum_of(x));
-    const bool owns_site_0 = problem.cut.owner({0, 0, 0, 0}) == j.rank();
+    const bool owns_site_0 = task.cut.owner({0, 0, 0, 0}) == j.rank();
     result.first_component = total.reduce(owns_site_0 ? std::complex<double>(x.at(0, 0), x.at(0, 1)) : 0.0);
     result.true_relative_residual = result.rhs_norm > 0 ? total.norm(r) / result.rhs_norm : 0;
     result.converged = result.solve.converged() &&
@@ -169,30 +168,30 @@ int solve(program& p, int argc, const char* const* argv) {
     check_output(p, "--solution", command.solution, inputs_and("--json", command.json, command));
     const text_output json(p, "--json", command.json, inputs_and("--solution", command.solution, command));
 
-    const problem problem =
+    const problem task =
         define_problem(j, command.reader, command.dry_run, [&](std::string_view line) { p.print(line); });
     if (command.dry_run) {
-        p.print(describe_dry_run(j, problem, s));
+        p.print(describe_dry_run(j, task, s));
         for (const std::string& file : {command.json, command.solution})
             if (!file.empty()) p.print("--dry-run writes nothing to '" + file + "'");
         return exit_success;
     }
-    p.print("lattice " + lattice::to_string(problem.cut.global()) + " on " + std::to_string(j.ranks()) + " rank" +
-            (j.ranks() > 1 ? "s " : " ") + lattice::to_string(problem.cut.rank_grid()) + " over " + j.transport() +
-            ", blocks " + lattice::to_string(problem.blocks));
+    p.print("lattice " + lattice::to_string(task.cut.global()) + " on " + std::to_string(j.ranks()) + " rank" +
+            (j.ranks() > 1 ? "s " : " ") + lattice::to_string(task.cut.rank_grid()) + " over " + j.transport() +
+            ", blocks " + lattice::to_string(task.blocks));
 
-    const dirac::verified_links verified = read_links(p, j, problem, s.op);
-    const dirac::padded_links links(j, problem.cut, verified.links);
-    dirac::reference_operator reference(j, problem.cut, links, s.op);
-    totals total(j, problem.cut);
+    const dirac::verified_links verified = read_links(p, j, task, s.op);
+    const dirac::padded_links links(j, task.cut, verified.links);
+    dirac::reference_operator reference(j, task.cut, links, s.op);
+    totals total(j, task.cut);
     run_result result;
     result.rhs = value_of("solver.rhs", s);
     result.plaquette = verified.plaquette;
-    apply_to_ones(j, problem, s, reference, total, result);
-    const auto b = make_right_hand_side(j, problem, s); // a damaged file is reported before the work
+    apply_to_ones(j, task, s, reference, total, result);
+    const auto b = make_right_hand_side(j, task, s); // a damaged file is reported before the work
     check_range(b, s, total);
 
-    amg::solver solver(j, problem.cut, links, s.op, solver_options_of(s, problem.blocks));
+    amg::solver solver(j, task.cut, links, s.op, solver_options_of(s, task.blocks));
     solver.on_progress([&](const amg::progress& now) {
         const std::string line = amg::to_string(now);
         if (now.milestone)
@@ -201,14 +200,14 @@ int solve(program& p, int argc, const char* const* argv) {
             p.print_progress(line);
     });
     solver.setup();
-    auto x = make_spinors(j, problem);
+    auto x = make_spinors(j, task);
     result.solve = solver.solve(x, b);
     p.print_progress("");
-    judge(j, problem, s, reference, total, x, b, result);
+    judge(j, task, s, reference, total, x, b, result);
 
-    p.print(describe(j, problem, result));
-    if (write_solution(p, problem, s, x, result, command.solution)) result.solution = command.solution;
-    json.write(to_json(j, problem, result) + "\n");
+    p.print(describe(j, task, result));
+    if (write_solution(p, task, s, x, result, command.solution)) result.solution = command.solution;
+    json.write(to_json(j, task, result) + "\n");
     return result.converged ? exit_success : exit_failure;
 }
 

@@ -15,12 +15,12 @@ std::string scientific(double value) {
     return text;
 }
 
-void write(const comm::job& j, const problem& problem, const settings& s, const lattice::field<double>& x,
+void write(const comm::job& j, const problem& task, const settings& s, const lattice::field<double>& x,
            const run_result& result, const std::string& path) {
-    dirac::write_spinors(j, problem.cut, x,
+    dirac::write_spinors(j, task.cut, x,
                          {{"field", "solution x of D x = b, D the Wilson-clover operator"},
                           {"program", "coarse_solve " HALOCLINE_VERSION},
-                          {"gauge", problem.file.path},
+                          {"gauge", task.file.path},
                           {"tile", value_of("lattice.tile", s)},
                           {"m0", value_of("operator.m0", s)},
                           {"csw", value_of("operator.csw", s)},
@@ -39,11 +39,11 @@ std::string value_of(const std::string& key_path, const settings& s) {
     return std::ranges::find(setting_keys(), key_path, [](const auto& k) { return k.path(); })->show(s);
 }
 
-bool write_solution(const program& p, const problem& problem, const settings& s, const lattice::field<double>& x,
+bool write_solution(const program& p, const problem& task, const settings& s, const lattice::field<double>& x,
                     const run_result& result, const std::string& path) {
     if (path.empty()) return false;
     try {
-        write(p.job(), problem, s, x, result, path);
+        write(p.job(), task, s, x, result, path);
     } catch (const input_error& e) { // the same on every rank
         p.lose_output(std::string("--solution: ") + e.what());
         return false;

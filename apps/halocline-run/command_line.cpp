@@ -99,8 +99,8 @@ std::string checked_config(const std::string& file) {
 
 } // namespace
 
-settings parse(int argc, char** argv) {
-    settings s;
+launch_settings parse(int argc, char** argv) {
+    launch_settings s;
     s.remote_shell = ssh;
     int i = 1;
     for (; i < argc; ++i) {

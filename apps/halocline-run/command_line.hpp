@@ -12,7 +12,7 @@ struct host_share {
     int ranks = 1;
 };
 
-struct settings {
+struct launch_settings {
     int ranks = 0;
     double timeout = 0; ///< seconds, 0: none
     binding bind = binding::if_possible;
@@ -24,4 +24,4 @@ struct settings {
 };
 
 /// Prints the help and exits if requested.  Err: input_error.
-settings parse(int argc, char** argv);
+launch_settings parse(int argc, char** argv);

@@ -33,7 +33,7 @@ bool is_interruption(int signal) { return signal == SIGINT || signal == SIGTERM 
 
 } // namespace
 
-launcher::launcher(settings s) : settings_(std::move(s)), ranks_(static_cast<std::size_t>(settings_.ranks)) {}
+launcher::launcher(launch_settings s) : settings_(std::move(s)), ranks_(static_cast<std::size_t>(settings_.ranks)) {}
 
 int launcher::run() {
     const sigset_t watched = watched_signals();

@@ -17,7 +17,7 @@ class remote_host;
 
 class launcher final : public rank_events {
   public:
-    explicit launcher(settings s);
+    explicit launcher(launch_settings s);
     /// Runs the job. Returns its exit code (docs/decisions/0035-exit-codes.md).  Err: input_error.
     int run();
 
@@ -71,7 +71,7 @@ class launcher final : public rank_events {
     void signal_all(int number);
     void kill_all();
 
-    settings settings_;
+    launch_settings settings_;
     std::vector<std::unique_ptr<host>> hosts_;
     std::vector<const remote_host*> remote_;
     std::vector<rank_state> ranks_;
