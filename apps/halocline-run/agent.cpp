@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
@@ -43,7 +44,10 @@ class agent final : public rank_events {
             }
             speak();
         }
-        if (ranks_) ranks_->signal(SIGKILL);
+        // As the launcher does; ranks that still run are killed with all that they have started.
+        if (ranks_ && ranks_->running() == 0)
+            ranks_->end_leftovers(std::chrono::steady_clock::now() + std::chrono::seconds(2));
+        ranks_.reset();
         return 0;
     }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "caretaker.hpp"
 
+#include "leftovers.hpp"
+
 #include <halocline/base/error.hpp>
 #include <halocline/comm/detail/launch.hpp>
 
@@ -20,8 +22,8 @@
 
 namespace {
 
-[[noreturn]] void take_care(int lifeline, std::span<const pid_t> ranks) {
-    prctl(PR_SET_NAME, "halocline-tidy");
+[[noreturn]] void take_care(int lifeline, std::span<const pid_t> ranks, const std::string& job) {
+    prctl(PR_SET_NAME, caretakers_name);
     std::vector<pollfd> ends;
     for (const pid_t rank : ranks) ends.push_back({static_cast<int>(syscall(SYS_pidfd_open, rank, 0)), POLLIN, 0});
     char none = 0;
@@ -30,6 +32,7 @@ namespace {
     constexpr int most_ms = 5000; // they are killed together with their launcher
     for (pollfd& end : ends) poll(&end, 1, most_ms);
     for (const pid_t rank : ranks) remove_shared_files_of(rank);
+    kill_job(job);
     _exit(0);
 }
 
@@ -42,7 +45,7 @@ void remove_shared_files_of(pid_t rank) {
         if (file.path().filename().string().starts_with(start)) std::filesystem::remove(file, none);
 }
 
-void caretaker::start(std::span<const pid_t> ranks) {
+void caretaker::start(std::span<const pid_t> ranks, const std::string& job) {
     std::array<int, 2> ends{};
     if (pipe2(ends.data(), O_CLOEXEC) != 0)
         throw halocline::input_error(std::string("no pipe to a caretaker: ") + std::strerror(errno) +
@@ -59,14 +62,17 @@ void caretaker::start(std::span<const pid_t> ranks) {
         sigprocmask(SIG_SETMASK, &all, nullptr);
         dup2(ends[0], 0);
         close_range(1, ~0U, 0); // so that readers of the launcher's output see its end
-        take_care(0, ranks);
+        take_care(0, ranks, job);
     }
     ::close(ends[0]);
 }
 
-caretaker::~caretaker() {
+caretaker::~caretaker() { dismiss(); }
+
+void caretaker::dismiss() {
     if (process_ <= 0) return;
     kill(process_, SIGKILL); // the launcher has removed the files
     waitpid(process_, nullptr, 0);
     ::close(lifeline_);
+    process_ = -1;
 }

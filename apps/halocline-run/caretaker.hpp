@@ -5,13 +5,15 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <sys/types.h>
 
 /// Removes the files of that rank.
 void remove_shared_files_of(pid_t rank);
 
-/// A process that removes the files of all ranks once they have ended, in case the launcher is killed: its ranks are
-/// killed with it, at any moment, and none of them can do it. Otherwise the launcher removes them.
+/// A process that removes the files of all ranks once they have ended, and ends what they have started, in case the
+/// launcher is killed: its ranks are killed with it, at any moment, and none of them can do it. Otherwise the launcher
+/// does.
 class caretaker {
   public:
     caretaker() = default;
@@ -19,8 +21,11 @@ class caretaker {
     caretaker(const caretaker&) = delete;
     caretaker& operator=(const caretaker&) = delete;
 
-    /// Call once, when all ranks have been started.  Err: input_error: no process, no descriptor.
-    void start(std::span<const pid_t> ranks);
+    /// Call once, when all ranks have been started.  `job`: their launch::job_variable.  Err: input_error: no process, no
+    /// descriptor.
+    void start(std::span<const pid_t> ranks, const std::string& job);
+    /// Ends it: the launcher does the rest itself.
+    void dismiss();
 
   private:
     pid_t process_ = -1;

@@ -2,6 +2,7 @@
 // Ranks on a host, as the launcher sees them, whether it starts them itself or through an agent there.
 #pragma once
 
+#include <chrono>
 #include <poll.h>
 #include <string>
 #include <string_view>
@@ -52,6 +53,9 @@ class host {
     [[nodiscard]] virtual std::string describe(int rank) const { return "rank " + std::to_string(rank); }
     /// "rank 2 (pid 4711, running), rank 3 (pid 4712, sleeping)": the ranks that have not ended, if known.
     [[nodiscard]] virtual std::string unfinished() const { return ""; }
+    /// Waits until `until` for whatever its ranks have started to end, and kills the rest: "heat4d (pid 4711)", "":
+    /// nothing was left.  Pre: its ranks have ended.
+    virtual std::string end_leftovers(std::chrono::steady_clock::time_point) { return ""; }
     /// Gives up on ranks that can't be ended.
     virtual void abandon() {}
     [[nodiscard]] virtual std::string name() const = 0;

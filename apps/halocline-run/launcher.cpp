@@ -53,6 +53,7 @@ int launcher::run() {
         meet();
         keep_time();
     }
+    end_leftovers();
     for (const remote_host* h : remote_)
         if (!h->trouble().empty()) std::fprintf(stderr, "halocline-run: %s\n", h->trouble().c_str());
     if (lost_output_ != 0 && lost_output_ != EPIPE) { // a reader that left has read enough
@@ -284,6 +285,17 @@ void launcher::kill_all() {
     signal_all(SIGCONT);
     signal_all(SIGKILL);
     abandon_at_ = clock_type::now() + std::chrono::seconds(2);
+}
+
+void launcher::end_leftovers() {
+    const auto now = clock_type::now();
+    const auto until = killing_ ? now : kill_at_.value_or(now + std::chrono::seconds(2));
+    for (const auto& h : hosts_) {
+        const std::string killed = h->end_leftovers(until);
+        if (!killed.empty() && !killing_)
+            std::fprintf(stderr, "halocline-run: killed what ranks had started and not waited for: %s\n",
+                         killed.c_str());
+    }
 }
 
 void launcher::printed(std::string_view text) {

@@ -70,6 +70,9 @@ class launcher final : public rank_events {
     void name_the_unfinished() const;
     void signal_all(int number);
     void kill_all();
+    /// Ends what ranks have started and not waited for. The rest of the grace time is theirs: a `tee` may have to write
+    /// its last lines.
+    void end_leftovers();
 
     launch_settings settings_;
     std::vector<std::unique_ptr<host>> hosts_;

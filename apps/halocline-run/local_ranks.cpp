@@ -2,6 +2,7 @@
 #include "local_ranks.hpp"
 
 #include "job/process_look.hpp"
+#include "leftovers.hpp"
 #include "send_queued.hpp"
 
 #include <halocline/base/error.hpp>
@@ -19,6 +20,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 using halocline::input_error;
@@ -28,7 +30,10 @@ namespace comm = halocline::comm;
 namespace launch = halocline::comm::launch;
 
 local_ranks::local_ranks(group_plan plan, rank_events& events, const sigset_t& signals)
-    : plan_(std::move(plan)), events_(events), signals_(signals), ranks_(static_cast<std::size_t>(plan_.count)) {
+    : plan_(std::move(plan)), events_(events), signals_(signals),
+      job_(std::to_string(getpid()) + "." +
+           std::to_string(std::chrono::steady_clock::now().time_since_epoch().count())),
+      ranks_(static_cast<std::size_t>(plan_.count)) {
     if (plan_.bind != binding::none) choose_processors();
 }
 
@@ -70,12 +75,29 @@ std::string local_ranks::name() const {
 }
 
 void local_ranks::start() {
+    adopt_orphans();
     make_lifelines();
     for (int i = 0; i < plan_.count; ++i) spawn(i);
     close_lifelines();
     std::vector<pid_t> pids;
     for (const child& c : ranks_) pids.push_back(c.pid);
-    caretaker_.start(pids);
+    caretaker_.start(pids, job_);
+}
+
+local_ranks::~local_ranks() {
+    signal(SIGKILL);
+    end_leftovers(std::chrono::steady_clock::now());
+    for (const child& c : ranks_)
+        if (c.running) remove_shared_files_of(c.pid);
+}
+
+std::string local_ranks::end_leftovers(std::chrono::steady_clock::time_point until) {
+    caretaker_.dismiss(); // it would count as left
+    while (has_children()) {
+        if (std::chrono::steady_clock::now() >= until) return kill_descendants();
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    return "";
 }
 
 void local_ranks::bind(int i) const {
@@ -136,6 +158,7 @@ void local_ranks::become_rank(int i, int socket) const {
     setenv(launch::rank_variable, std::to_string(plan_.first + i).c_str(), 1);
     setenv(launch::ranks_variable, std::to_string(plan_.total).c_str(), 1);
     setenv(launch::socket_variable, std::to_string(socket).c_str(), 1);
+    setenv(launch::job_variable, job_.c_str(), 1);
     keep_lifelines(i);
     std::vector<char*> words;
     for (const std::string& word : plan_.command) words.push_back(const_cast<char*>(word.c_str()));
@@ -227,7 +250,9 @@ bool local_ranks::reaped(int pid, int how) {
     const auto c = std::find_if(ranks_.begin(), ranks_.end(), [&](const child& x) { return x.pid == pid; });
     if (c == ranks_.end()) return false;
     const int i = static_cast<int>(c - ranks_.begin());
-    take(i); // giving its part may have been its last act
+    take(i);                                // giving its part may have been its last act
+    if (c->socket >= 0) ::close(c->socket); // a program that it started, and did not wait for, learns that it is alone
+    c->socket = -1;
     c->running = false;
     if (how != 0) remove_shared_files_of(pid);
     ending end;
@@ -250,7 +275,7 @@ void local_ranks::answer(std::string_view bytes) {
         c.gave_part = false;
         const std::uint64_t length = bytes.size();
         c.outgoing.append(reinterpret_cast<const char*>(&length), sizeof length).append(bytes);
-        send_queued(c.socket, c.outgoing);
+        if (c.socket >= 0) send_queued(c.socket, c.outgoing);
     }
 }
 

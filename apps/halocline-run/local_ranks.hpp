@@ -29,6 +29,10 @@ class local_ranks final : public host {
     local_ranks(group_plan plan, rank_events& events, const sigset_t& signals);
     /// Err: input_error if the program can't be run; no rank is left then.
     void start();
+    /// Ends what is left of the ranks.
+    ~local_ranks() override;
+    local_ranks(const local_ranks&) = delete;
+    local_ranks& operator=(const local_ranks&) = delete;
 
     void watch(std::vector<pollfd>& polled) const override;
     void serve() override;
@@ -37,6 +41,7 @@ class local_ranks final : public host {
     void signal(int number) override;
     [[nodiscard]] int running() const override;
     void survivors_end() override;
+    std::string end_leftovers(std::chrono::steady_clock::time_point until) override;
     [[nodiscard]] bool starved() const override;
     [[nodiscard]] int pid_of(int rank) const override;
     [[nodiscard]] std::string describe(int rank) const override;
@@ -65,6 +70,7 @@ class local_ranks final : public host {
     group_plan plan_;
     rank_events& events_;
     sigset_t signals_;
+    std::string job_; // the value of launch::job_variable
     // Processors that ranks are bound to: the same number for each, or one for the same number of ranks; empty: none.
     std::vector<int> processors_;
     bool one_thread_ = false; // given to OpenMP, unless the user says otherwise

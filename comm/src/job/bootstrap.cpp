@@ -179,7 +179,7 @@ std::shared_ptr<job_core> join(bootstrap start, const job_options& options, std:
     connect_ranks(*core, std::move(listener), std::move(far), around, cards[0].secret);
     // MPI launchers end all ranks as soon as they see one die.
     if (start.ranks > 1 && grace.count() > 0)
-        core->guard = std::make_unique<watchdog>(*core, grace, start.launcher != local_launcher);
+        core->guard = std::make_unique<watchdog>(*core, grace, start.launcher != local_launcher, start.launcher_end);
 
     const job j(core);
     refusals refused{std::move(around.why_no_shm), {}};

@@ -19,6 +19,7 @@ class mpi_world;
 struct bootstrap {
     int rank = 0, ranks = 1;
     std::string launcher;
+    int launcher_end = -1; ///< a socket that hangs up when the launcher ends, or takes this rank for ended; -1: none
     /// Bytes of every rank, by rank. Limited by the deadline; notices ranks that died.  Err: rank_failure, job_error.
     std::function<std::vector<std::string>(std::string_view mine)> gather;
     /// The MPI that started the job, if one did.

@@ -122,7 +122,7 @@ class hub {
     [[nodiscard]] std::size_t moved(ssize_t n) const {
         if (n > 0) return static_cast<std::size_t>(n);
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
-        lost("halocline-run has ended", status::peer_died);
+        lost("halocline-run has ended, or the process that it started as this rank,", status::peer_died);
     }
     void receive(void* to, std::size_t bytes, time_point end) const {
         for (std::size_t at = 0; at < bytes;) {
@@ -179,6 +179,7 @@ std::optional<bootstrap> local_bootstrap(const job_options& options) {
                           launch::rank_variable + " for a job of one rank");
     }
     start.launcher = local_launcher;
+    start.launcher_end = fd;
     start.gather = hub(fd, start.rank, start.ranks, lifelines_of(start.ranks), options.deadline);
     return start;
 }

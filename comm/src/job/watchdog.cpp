@@ -49,11 +49,13 @@ std::chrono::milliseconds watchdog::grace_of_environment() {
     return environment_time("HALOCLINE_GRACE_MS", std::chrono::milliseconds(500));
 }
 
-watchdog::watchdog(job_core& core, std::chrono::milliseconds grace, bool at_once)
+watchdog::watchdog(job_core& core, std::chrono::milliseconds grace, bool at_once, int launcher_end)
     : core_(core), grace_(grace), at_once_(at_once), process_(getpid()), rank_thread_(gettid()),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     if (!wake_) throw error(std::string("eventfd: ") + std::strerror(errno));
-    watched_ = core.watch->ends(); // now, because the thread may start after the job is over
+    watched_.push_back({launcher_end, 0, 0});            // only its hanging up matters
+    const std::vector<pollfd> ends = core.watch->ends(); // now, because the thread may start after the job is over
+    watched_.insert(watched_.end(), ends.begin(), ends.end());
     watched_.push_back({wake_.fd(), POLLIN, 0});
     const all_signals_blocked inherited;
     try {
@@ -103,6 +105,7 @@ bool watchdog::await_death() {
         poll(watched_.data(), watched_.size(), may_block ? look_ms : -1);
         const std::lock_guard lock(looking_);
         if (blind_) return core_.failed() != status::ok; // the rank may have noticed first
+        if ((watched_[0].revents & POLLHUP) != 0) end_without_launcher();
         core_.watch->look();
         if (may_block) look_at_call();
         if (core_.failed() != status::ok) return true;
@@ -152,6 +155,14 @@ bool watchdog::starved(double cpu_before, double grace) const {
 void watchdog::report_and_exit() {
     reporting_.lock();
     say(report_of_rank_.empty() ? own_report() : report_of_rank_);
+    _exit(launch::rank_lost);
+}
+
+/// A rank that halocline-run itself has started is killed together with it, or has ended; this one was started by such
+/// a process, for instance a shell, and would go on for ever.
+void watchdog::end_without_launcher() {
+    say("rank " + std::to_string(core_.rank) + " (pid " + std::to_string(process_) +
+        "): halocline-run has ended, or the process that it started as this rank; this process ends, too");
     _exit(launch::rank_lost);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The watchdog of a rank: a thread that sleeps until a peer dies. If the rank does not notice the death within the
 // grace time, because it is computing or because a library call does not return, the watchdog reports who died and ends
-// the process (docs/decisions/0034-watchdog.md).
+// the process (docs/decisions/0034-watchdog.md). It also ends a process that its launcher has given up, or left.
 #pragma once
 
 #include "activity.hpp"
@@ -26,9 +26,9 @@ class watchdog {
     static std::chrono::milliseconds grace_of_environment();
     /// Watches over the calling thread.  `grace`: the time it has to notice a death.  `at_once`: report who died
     /// without waiting, even if the rank reports it too: for launchers that may end this rank as soon as they see the
-    /// death.
+    /// death.  `launcher_end`: a socket that hangs up when this process has no launcher any more; -1: none.
     /// Pre: core.watch and core.members are complete.  Err: error: no thread or descriptor available.
-    watchdog(job_core& core, std::chrono::milliseconds grace, bool at_once);
+    watchdog(job_core& core, std::chrono::milliseconds grace, bool at_once, int launcher_end);
     ~watchdog();
     watchdog(const watchdog&) = delete;
     watchdog& operator=(const watchdog&) = delete;
@@ -49,6 +49,7 @@ class watchdog {
     [[nodiscard]] bool starved(double cpu_before, double grace) const;
     [[nodiscard]] bool stopped_within(int ms) const;
     [[noreturn]] void report_and_exit();
+    [[noreturn]] void end_without_launcher();
     [[nodiscard]] std::string own_report() const;
 
     job_core& core_;

@@ -4,7 +4,8 @@
 // The launcher answers 'g' and (u64 length, bytes) of every rank, or 'd', i32 rank, i32 pid, host, text: that rank
 // ended before it gave its part. A rank that has waited too long asks who is missing by sending only the length
 // asks_who; then all waiting ranks are answered 'm', i32 the first missing rank, i32 pid (0: unknown), host, text that
-// names all. Gathers follow each other; all ranks take part in each.
+// names all. Gathers follow each other; all ranks take part in each. The launcher closes its end when the process that
+// it started as the rank has ended; a program that this process has started then has no job any more, and ends.
 //
 // Lifelines: one pipe per rank, made before any rank starts. Only the rank itself holds the writing end, so when it
 // dies all others see end of file, even while the launcher is stopped. The pipe holds the rank's pid (i32), once for
@@ -20,6 +21,8 @@ inline constexpr const char* rank_variable = "HALOCLINE_RANK";
 inline constexpr const char* ranks_variable = "HALOCLINE_SIZE";
 inline constexpr const char* socket_variable = "HALOCLINE_BOOTSTRAP_FD";
 inline constexpr const char* lifelines_variable = "HALOCLINE_LIFELINES";
+/// Whatever has this value in its environment was started by ranks of one job on one host, and ends with the job.
+inline constexpr const char* job_variable = "HALOCLINE_JOB";
 /// Variables through which MPI launchers give a process its rank. halocline-run removes them from the environment of
 /// its own ranks, so a process that has these and rank_variable was started by an MPI launcher inside a rank of
 /// halocline-run.

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "leftovers.hpp"
+
+#include "job/process_look.hpp"
+
+#include <halocline/comm/detail/launch.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string_view>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+namespace {
+
+using clock_type = std::chrono::steady_clock;
+constexpr auto patience = std::chrono::seconds(2);
+
+std::string name_of(pid_t process) {
+    std::ifstream file("/proc/" + std::to_string(process) + "/comm");
+    std::string name;
+    std::getline(file, name);
+    return name;
+}
+
+/// All processes of the machine that this one can see, except caretakers.
+std::vector<pid_t> processes() {
+    std::vector<pid_t> all;
+    std::error_code none;
+    for (std::filesystem::directory_iterator at("/proc", none), end; !none && at != end; at.increment(none)) {
+        const std::string name = at->path().filename();
+        pid_t process = 0;
+        const char* last = name.data() + name.size();
+        if (std::from_chars(name.data(), last, process).ptr == last && process > 0) all.push_back(process);
+    }
+    std::erase_if(all, [](pid_t p) { return name_of(p) == caretakers_name; });
+    return all;
+}
+
+/// Those that have not ended.
+std::vector<pid_t> descendants() {
+    std::map<pid_t, pid_t> parents;
+    std::vector<pid_t> found;
+    for (const pid_t p : processes()) {
+        const halocline::comm::process_look look = halocline::comm::look_at(std::to_string(p));
+        if (look.state != 'Z') parents[p] = look.parent;
+    }
+    for (const auto& [p, parent] : parents) {
+        pid_t ancestor = parent;
+        // Processes may have ended, and their numbers may have been given away, between two looks: no endless chain.
+        for (std::size_t steps = 0; ancestor != getpid() && steps < parents.size(); ++steps) {
+            const auto next = parents.find(ancestor);
+            ancestor = next == parents.end() ? 0 : next->second;
+        }
+        if (ancestor == getpid()) found.push_back(p);
+    }
+    return found;
+}
+
+std::vector<pid_t> processes_with(const std::string& variable) {
+    std::vector<pid_t> found = processes();
+    std::erase_if(found, [&](pid_t p) {
+        std::ifstream file("/proc/" + std::to_string(p) + "/environ", std::ios::binary);
+        for (std::string entry; std::getline(file, entry, '\0');)
+            if (entry == variable) return false;
+        return true;
+    });
+    return found;
+}
+
+void wait_a_moment() { std::this_thread::sleep_for(std::chrono::milliseconds(5)); }
+
+} // namespace
+
+void adopt_orphans() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
+
+bool has_children() {
+    pid_t ended = 0;
+    while ((ended = waitpid(-1, nullptr, WNOHANG)) > 0) {
+    }
+    return ended == 0;
+}
+
+std::string kill_descendants() {
+    std::string killed;
+    for (const auto end = clock_type::now() + patience; has_children() && clock_type::now() < end; wait_a_moment()) {
+        const bool first = killed.empty();
+        for (const pid_t p : descendants()) {
+            if (first) killed += (killed.empty() ? "" : ", ") + name_of(p) + " (pid " + std::to_string(p) + ")";
+            kill(p, SIGKILL);
+        }
+    }
+    return killed;
+}
+
+void kill_job(const std::string& job) {
+    const std::string variable = halocline::comm::launch::job_variable + ("=" + job);
+    const auto begin = clock_type::now();
+    for (auto now = begin; now < begin + 2 * patience; now = clock_type::now()) {
+        const std::vector<pid_t> left = processes_with(variable);
+        if (left.empty()) return;
+        if (now >= begin + patience) std::ranges::for_each(left, [](pid_t p) { kill(p, SIGKILL); });
+        wait_a_moment();
+    }
+}
