@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // However a job ends, what its ranks have started ends with it: the program in a wrapper script, and what that starts.
 #include <halocline_test/run_command.hpp>
+#include <halocline_test/send_signal.hpp>
 
 #include <gtest/gtest.h>
 
@@ -88,8 +89,8 @@ class wrapped_job {
 };
 
 /// Programs of a wrapped_job: $0 is its mark.
-const std::string joined = bin + "heat4d --grid 4.4.4.4 --steps 1000000000 --json $0/result";
-const std::string foreign = "tail -f $0/said";
+const std::string joined = bin + "heat4d --grid 4.4.4.4 --steps 1000000000 --json ${0}result";
+const std::string foreign = "tail -f ${0}pid.$HALOCLINE_RANK >/dev/null";
 
 /// Two ranks on this host, each behind an agent, as if they were on two; the mark is not known yet.
 std::string on_hosts(const scratch_folder& scratch) {
@@ -102,7 +103,8 @@ std::string on_hosts(const scratch_folder& scratch) {
 /// Returns when the programs run; normally they have joined the job by then, and whether they have must not matter.
 void start(const wrapped_job& job) {
     // A launcher, two shells, two programs.
-    ASSERT_TRUE(becomes_true([&] { return processes_with(job.mark).size() >= 5; }, 30)) << job.said();
+    const auto run = [&] { return processes_with(job.mark).size() >= 5 && job.wrapper(0) > 0 && job.wrapper(1) > 0; };
+    ASSERT_TRUE(becomes_true(run, 30)) << job.said();
     std::this_thread::sleep_for(std::chrono::milliseconds(700));
 }
 
@@ -120,7 +122,7 @@ void expect_the_end_of_all(const std::string& options, const std::string& progra
         << job.said();
 }
 
-void signal_launcher(const wrapped_job& job, int number) { kill(job.launcher, number); }
+void signal_launcher(const wrapped_job& job, int number) { send_signal(job.launcher, number); }
 
 TEST(Leftovers, WhateverEndsTheLauncherEndsTheProgramsOfWrappers) {
     const scratch_folder scratch;
@@ -146,7 +148,7 @@ TEST(Leftovers, TheEndOfOneWrapperEndsAllPrograms) {
     for (const std::string& where : {std::string("-n 2"), on_hosts(scratch)}) {
         for (const std::string& program : {joined, foreign}) {
             SCOPED_TRACE(where + ", " + program);
-            expect_the_end_of_all(where, program, [](const wrapped_job& job) { kill(job.wrapper(1), SIGKILL); });
+            expect_the_end_of_all(where, program, [](const wrapped_job& job) { send_signal(job.wrapper(1), SIGKILL); });
         }
     }
 }
