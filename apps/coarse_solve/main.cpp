@@ -11,6 +11,7 @@
 #include <halocline/comm/global_sum.hpp>
 #include <halocline/dirac/gauge_configuration.hpp>
 #include <halocline/dirac/reference_operator.hpp>
+#include <halocline_app/demo_configuration.hpp>
 #include <halocline_app/main.hpp>
 #include <halocline_app/output_file.hpp>
 
@@ -157,7 +158,10 @@ void judge(const comm::job& j, const problem& task, const settings& s, dirac::re
 /// The files that an output of the run must not replace: its inputs, and its other output.
 flagged_files inputs_and(const std::string& flag, const std::string& output, const command_line& command) {
     const settings& s = command.reader.values();
-    return {{"--rhs", s.rhs.path}, {"--gauge", s.gauge}, {"the config", command.config}, {flag, output}};
+    flagged_files files{{"--rhs", s.rhs.path}, {"--gauge", s.gauge}, {"the config", command.config}, {flag, output}};
+    if (s.gauge.empty())
+        for (const std::string& path : demo_configuration_paths()) files.emplace_back("the demo configuration", path);
+    return files;
 }
 
 int solve(program& p, int argc, const char* const* argv) {

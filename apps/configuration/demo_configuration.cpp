@@ -25,8 +25,8 @@ constexpr int sweeps = 120; // from a cold start, 4 overrelaxation sweeps each: 
 constexpr gauge::heatbath_options chain{.beta = 6.0, .seed = 20161124, .overrelaxation = 4};
 constexpr const char* file_name = "demo-8.8.8.8-beta6.0.ildg";
 
-/// The first folder that exists or can be made, and is writable.  Err: file_error.
-fs::path data_folder() {
+/// In the order in which they are tried.
+std::vector<fs::path> data_folders() {
     std::vector<fs::path> candidates;
     if (const char* set = std::getenv("HALOCLINE_DATA_DIR"); set != nullptr && *set != '\0') {
         candidates.emplace_back(set); // requested by name: no other will do
@@ -37,8 +37,13 @@ fs::path data_folder() {
         if (const char* cache = std::getenv("XDG_CACHE_HOME")) candidates.push_back(fs::path(cache) / "halocline");
         if (const char* home = std::getenv("HOME")) candidates.push_back(fs::path(home) / ".cache" / "halocline");
     }
+    return candidates;
+}
+
+/// The first folder that exists or can be made, and is writable.  Err: file_error.
+fs::path data_folder() {
     std::string tried;
-    for (const auto& folder : candidates) {
+    for (const auto& folder : data_folders()) {
         std::error_code failure;
         if (fs::exists(folder / file_name, failure)) return folder;
         fs::create_directories(folder, failure);
@@ -73,6 +78,12 @@ void generate(const comm::job& j, const std::string& path, const std::function<v
 }
 
 } // namespace
+
+std::vector<std::string> demo_configuration_paths() {
+    std::vector<std::string> paths;
+    for (const fs::path& folder : data_folders()) paths.push_back((folder / file_name).string());
+    return paths;
+}
 
 std::string demo_configuration(const comm::job& j, const std::function<void(std::string_view)>& tell) {
     std::string path;

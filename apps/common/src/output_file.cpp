@@ -3,12 +3,14 @@
 #include <halocline_app/write_all.hpp>
 
 #include <halocline/base/error.hpp>
+#include <halocline/config/reader.hpp>
 #include <halocline/lattice/partial_file.hpp>
 
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
@@ -27,6 +29,13 @@ bool is_stream(const std::string& path) {
     return std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
 }
 
+/// Err: input_error if `path` is "-", which elsewhere means standard output; programs print their progress there.
+void refuse_dash(const std::string& flag, const std::string& path, bool may_be_stream) {
+    if (path != "-") return;
+    throw input_error(flag + " -: names no file; standard output has the report. Name a file: " +
+                      (may_be_stream ? "/dev/stdout adds to the report, " : "") + "./- is a file of that name");
+}
+
 bool is_folder(const std::string& path) {
     std::error_code none;
     return std::filesystem::is_directory(path, none);
@@ -43,8 +52,9 @@ bool same_file(const std::string& a, const std::string& b) {
     return std::filesystem::equivalent(a, b, none) || place(a) == place(b);
 }
 
-/// A partial file is replaced too, as if a killed run had left it.
-void check_others(const std::string& flag, const std::string& path, const flagged_files& others) {
+/// A partial file is replaced too, as if a killed run had left it. Every program reads the file of $HALOCLINE_CONFIG.
+void check_others(const std::string& flag, const std::string& path, flagged_files others) {
+    if (const char* config = std::getenv(config::file_variable)) others.emplace_back("the config", config);
     for (const auto& [other, file] : others) {
         const std::string partial = lattice::partial_name(path);
         const bool same = same_file(path, file);
@@ -91,18 +101,11 @@ int open_stream(const std::string& flag, const std::string& path) {
 
 } // namespace
 
-void refuse_dash(const std::string& flag, const std::string& path) {
-    if (path == "-")
-        throw input_error(flag +
-                          " -: names no file; standard output has the report. Name a file: /dev/stdout adds to the "
-                          "report, ./- is a file of that name");
-}
-
 void check_output(const program& p, const std::string& flag, const std::string& path, const flagged_files& others) {
     if (path.empty()) return;
     p.job().collectively([&] {
         if (p.rank() != 0) return;
-        refuse_dash(flag, path);
+        refuse_dash(flag, path, false);
         check_others(flag, path, others);
         if (is_folder(path)) throw input_error(wrong(flag, path, "it is a folder"));
         if (is_stream(path)) throw input_error(wrong(flag, path, "it is no regular file"));
@@ -125,7 +128,7 @@ text_output::~text_output() {
 }
 
 void text_output::open(const flagged_files& others) {
-    refuse_dash(flag_, path_);
+    refuse_dash(flag_, path_, true);
     if (is_folder(path_)) throw input_error(wrong(flag_, path_, "it is a folder"));
     if (is_stream(path_)) {
         stream_ = open_stream(flag_, path_);

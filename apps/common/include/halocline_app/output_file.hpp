@@ -14,12 +14,10 @@ namespace halocline::app {
 /// Files of a run by the flags that name them; "" stands for no file.
 using flagged_files = std::vector<std::pair<std::string, std::string>>;
 
-/// Err: input_error if `path` is "-", which elsewhere means standard output; programs print their progress there.
-void refuse_dash(const std::string& flag, const std::string& path);
-
 /// Rank 0 checks that `path`, a file of which ranks write parts, can be written, before hours of computing; it leaves
 /// nothing behind. A part left by a killed run is reported, and stays until it is replaced. "" is no file. Collective.
-/// `others`: what else the run reads and writes. Neither the file nor its partial file may take their place.
+/// `others`: what else the run reads and writes. Neither the file nor its partial file may take their place, or that of
+/// the config file that every program reads.
 /// Err: input_error that names the flag, and the process that is writing the same file if there is one.
 void check_output(const program& p, const std::string& flag, const std::string& path, const flagged_files& others);
 

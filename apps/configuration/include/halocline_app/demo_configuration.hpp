@@ -9,6 +9,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace halocline::app {
 
@@ -18,5 +19,8 @@ inline constexpr lattice::coordinate demo_extents{8, 8, 8, 8};
 /// in the user's cache folder: the first of these that is writable. Collective.
 /// `tell` gets lines of progress while it is generated (about 10 s, once).  Err: file_error, job_error.
 std::string demo_configuration(const comm::job& j, const std::function<void(std::string_view)>& tell);
+
+/// The paths that demo_configuration() may return, whether or not the files exist.
+std::vector<std::string> demo_configuration_paths();
 
 } // namespace halocline::app
