@@ -147,14 +147,17 @@ su3 staples(const padded_links& links, const coordinate& x, int mu) {
     return sum;
 }
 
+void check_extents(const coordinate& global) {
+    for (int mu = 0; mu < dimensions; ++mu)
+        if (global[mu] % 2 != 0)
+            throw input_error("extent " + std::to_string(global[mu]) + " in " + "xyzt"[mu] + " of lattice " +
+                              lattice::to_string(global) +
+                              " is odd: the even/odd update needs even extents in every dimension");
+}
+
 heatbath::heatbath(const comm::job& j, const lattice::decomposition& cut, const heatbath_options& options)
     : job_(j), cut_(cut), options_(options) {
-    static constexpr const char* names[dimensions] = {"x", "y", "z", "t"};
-    for (int mu = 0; mu < dimensions; ++mu)
-        if (cut.global()[mu] % 2 != 0)
-            throw input_error("extent " + std::to_string(cut.global()[mu]) + " in " + names[mu] + " of lattice " +
-                              lattice::to_string(cut.global()) +
-                              " is odd: the even/odd update needs even extents in every dimension");
+    check_extents(cut.global());
     if (!(options.beta >= 0) || !std::isfinite(options.beta))
         throw input_error("beta " + std::to_string(options.beta) + " is not a coupling: it must be finite and >= 0");
 }

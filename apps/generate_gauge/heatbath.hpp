@@ -32,11 +32,13 @@ struct heatbath_options {
     int overrelaxation = 4; ///< sweeps after each heatbath sweep
 };
 
+/// Err: input_error for an odd extent: two even or two odd sites would be neighbours across the edge.
+void check_extents(const lattice::coordinate& global);
+
 /// The Markov chain; owns its position in the random stream, not the links.
 class heatbath {
   public:
-    /// Err: input_error for an odd extent (two even or two odd sites would be neighbours across the edge) or a beta
-    /// that is negative or not finite.  The same on every rank.
+    /// Err: input_error as check_extents(), or for a beta that is negative or not finite.  The same on every rank.
     heatbath(const comm::job& j, const lattice::decomposition& cut, const heatbath_options& options);
 
     /// One heatbath sweep over all links, then the overrelaxation sweeps; the shell of `links` is current afterwards.

@@ -135,6 +135,7 @@ nlohmann::json to_json(const comm::job& j, const lattice::decomposition& cut, co
 int run(app::program& p, int argc, const char* const* argv) {
     const arguments a = read_command_line(p, argc, argv);
     const coordinate global = app::parse_extents("--grid", a.grid);
+    gauge::check_extents(global);
     const comm::job& j = p.join(app::job_options_of_environment(a.transport));
     p.agree_on(argc, argv);
     app::check_output(p, "--output", a.output, {{"--json", a.json}});
