@@ -5,6 +5,7 @@
 #include <array>
 #include <cctype>
 #include <numeric>
+#include <set>
 #include <string_view>
 
 #include <unistd.h>
@@ -71,6 +72,10 @@ bool is_nearly(const std::string& name, const std::string& ours) {
 /// Keys before the first section belong to nobody; refused only if one has the name of one of our keys.
 void refuse_loose_keys(const file_section& loose, const std::vector<key_name>& known, other_sections others) {
     for (const file_entry& e : loose.entries) {
+        const auto is_of = [&](const key_name& k) { return k.section == e.name || k.section == e.name + ".0"; };
+        if (const auto k = std::ranges::find_if(known, is_of); k != known.end())
+            throw config_error(e.name, e.where + ": '" + e.name + "' has the wrong type: it is a section, " +
+                                           section_in_file(k->section) + ", not a key");
         const auto ours = std::ranges::find(known, e.name, &key_name::name);
         if (ours != known.end())
             throw config_error(e.name, e.where + ": '" + e.name + "' stands in no section; write it below [" +
@@ -147,6 +152,16 @@ bool is_known_section(const file_section& section, const std::vector<key_name>& 
         return false;
     }
     if (std::ranges::find(known, section.name, &key_name::section) != known.end()) return true;
+    if (const auto end = end_of_table_name(section.name); end != std::string::npos) {
+        std::set<std::string> numbers;
+        for (const key_name& k : known)
+            if (end_of_table_name(k.section) == end && k.section.starts_with(section.name.substr(0, end + 1)))
+                numbers.insert(k.section);
+        if (!numbers.empty())
+            throw config_error(section.name, section.where + ": unknown section " + section_in_file(section.name) +
+                                                 "; there can be " + std::to_string(numbers.size()) +
+                                                 ", from number 0");
+    }
     const auto near =
         std::ranges::find_if(known, [&](const key_name& k) { return is_nearly(section.name, k.section); });
     if (others == other_sections::refused || near != known.end())

@@ -105,7 +105,7 @@ TEST_F(Reader, ErrorsNameThePlaceAndWhatWouldBeRight) {
     EXPECT_EQ(refused("[hmc]\ndevice = \"a\\u0000b\"\n"), ":2:10: [hmc] device: expected a text without zero bytes");
     EXPECT_EQ(refused("[flow]\nsteps = 1\n"), ":1:1: unknown section [flow]; known are [hmc], [[level]]");
     EXPECT_EQ(refused("[[level]]\n[[level]]\nsteps = 1\n"),
-              ":2:1: unknown section [[level]] number 1; known are [hmc], [[level]]");
+              ":2:1: unknown section [[level]] number 1; there can be 1, from number 0");
     EXPECT_EQ(refused("seed = 1\n"), ":1:8: unknown key 'seed' at the top; keys stand in [hmc], [[level]]");
     EXPECT_NE(refused("[hmc\n").find(":1:"), std::string::npos);
 }
