@@ -40,10 +40,13 @@ lime_records list_records(const binary_file& file) {
         const auto length = load<std::uint64_t>(head.data() + 8, true);
         // Compared before anything is added: a length near 2^64 would overflow when padded.
         const uint128 padded = (static_cast<uint128>(length) + 7) / 8 * 8;
-        if (padded > left - record_head_bytes)
-            throw file_error(file.path(), where + " claims " + to_string(padded) + " bytes of data, but " +
-                                              std::to_string(left - record_head_bytes) +
-                                              " follow: the file is truncated or corrupted");
+        const std::uint64_t room = left - record_head_bytes;
+        if (padded > room)
+            throw file_error(file.path(),
+                             where + " claims " +
+                                 (length > room ? std::to_string(length) + " bytes of data, but "
+                                                : to_string(padded) + " bytes of data with padding, but ") +
+                                 std::to_string(room) + " follow: the file is truncated or corrupted");
         const std::string_view type = std::string_view(head).substr(16); // need not be terminated
         records.list.push_back({std::string(type.substr(0, type.find('\0'))), at + record_head_bytes, length});
         at += record_head_bytes + static_cast<std::uint64_t>(padded);

@@ -64,7 +64,10 @@ class xml_values {
     [[nodiscard]] Value number(std::string_view name, std::optional<Value> (*parse)(std::string_view)) const {
         const std::string text = at(name);
         const std::optional<Value> value = parse(text);
-        if (!value) fail("gives <" + std::string(name) + "> as '" + shown(text) + "': not a number");
+        const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+        if (!value)
+            fail("gives <" + std::string(name) + "> as '" + shown(text) +
+                 "': " + (digits ? "a number that is too large" : "not a number"));
         return *value;
     }
     /// Err: always file_error, which opens with the record's type.

@@ -110,6 +110,26 @@ TEST(GaugeFile, RefusesLimeLengthsThatWrap) {
     }
 }
 
+std::string refusal_of(const std::string& content) {
+    try {
+        load(content);
+    } catch (const file_error& e) {
+        return e.what();
+    }
+    return "";
+}
+
+TEST(GaugeFile, ReportsNumbersAsTheyAre) {
+    EXPECT_NE(refusal_of(lime_record("ildg-format", ildg_format(64), 0x8000, ~0ULL))
+                  .find(" claims 18446744073709551615 bytes of data, but "),
+              std::string::npos);
+    EXPECT_NE(refusal_of(replaced(ildg(8), "<lx>2<", "<lx>4294967300<"))
+                  .find("gives <lx> as '4294967300': a number that is too large"),
+              std::string::npos);
+    EXPECT_NE(refusal_of(replaced(ildg(8), "<lx>2<", "<lx>two<")).find("gives <lx> as 'two': not a number"),
+              std::string::npos);
+}
+
 TEST(GaugeFile, RefusesWrongHeads) {
     EXPECT_THROW(load(replaced(nersc({}), "4D_SU3_GAUGE", "4D_SU4_GAUGE")), file_error);
     EXPECT_THROW(load(replaced(nersc({}), "IEEE32BIG", "IEEE16BIG")), file_error);
