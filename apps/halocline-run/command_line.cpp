@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "command_line.hpp"
 
+#include "control/host_addresses.hpp"
+
 #include <halocline/base/error.hpp>
 #include <halocline/comm/option_keys.hpp>
 
@@ -121,6 +123,7 @@ launch_settings parse(int argc, char** argv) {
             s.remote_shell = value();
         } else if (a == "--network") {
             s.network = value();
+            comm::check_network(s.network);
         } else if (a == "--config") {
             s.config = checked_config(value());
         } else if (a == "--timeout") {

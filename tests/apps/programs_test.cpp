@@ -348,6 +348,12 @@ TEST(Programs, LimitsOfTheSystemAreErrorsWithTheRemedy) {
     EXPECT_EQ(fields.exit_code, 1) << fields.err;
     EXPECT_TRUE(contains(fields.err, "out of memory; raise 'ulimit -v'")) << fields.err;
     EXPECT_FALSE(contains(fields.err, "bad_alloc")) << fields.err;
+    // Where the ranks decide together.
+    const auto together = shell("export HALOCLINE_COMM_SLAB_GIB=0.015625; ulimit -v 60000; " + run2 +
+                                "coarse_solve --grid 8.8.8.8 --m0 0.5 --vectors 12 --setup 1 --tol 1e-3");
+    EXPECT_EQ(together.exit_code, 1) << together.err;
+    EXPECT_TRUE(contains(together.err, "out of memory; raise 'ulimit -v'")) << together.err;
+    EXPECT_FALSE(contains(together.err, "bad_alloc")) << together.err;
 
     const auto memory_locked = shell("ulimit -l 0; " + run2 + "heat4d --steps 1");
     EXPECT_EQ(memory_locked.exit_code, 0) << memory_locked.err;
@@ -371,15 +377,109 @@ TEST(Programs, RanksThatTheJobDoesNotHaveAreTold) {
 TEST(Programs, ADashIsNoFile) {
     const scratch_folder scratch;
     const std::string there = "cd " + (scratch / "") + " && " + run2;
-    for (const char* line : {"coarse_solve --json -", "coarse_solve --solution -", "generate_gauge --output -",
-                             "generate_gauge --json -", "heat4d --json -"}) {
-        const auto run = shell(there + line);
-
-        expect_one_error(run, 2,
-                         " -: names no file; standard output has the report. Name a file: /dev/stdout adds to the "
-                         "report, ./- is a file of that name");
-    }
+    const std::string refusal = " -: names no file; standard output has the report. Name a file: ";
+    for (const char* line : {"coarse_solve --json -", "generate_gauge --json -", "heat4d --json -"})
+        expect_one_error(shell(there + line), 2,
+                         refusal + "/dev/stdout adds to the report, ./- is a file of that name");
+    for (const char* line : {"coarse_solve --solution -", "generate_gauge --output -"}) // no stream will do
+        expect_one_error(shell(there + line), 2, refusal + "./- is a file of that name");
     EXPECT_TRUE(std::filesystem::is_empty(scratch / ""));
+}
+
+TEST(Programs, NoOutputTakesThePlaceOfTheConfigFile) {
+    const scratch_folder scratch;
+    const std::string text = "[operator]\nm0 = 0.4\n", config = scratch / "c", partial = scratch / "s.partial";
+    for (const std::string& file : {config, partial}) std::ofstream(file) << text;
+    const std::string in_force = "env HALOCLINE_CONFIG=" + config + " ";
+    for (const std::string& line :
+         {in_force + run2 + "coarse_solve --solution " + config, in_force + run2 + "coarse_solve --json " + config,
+          in_force + run2 + "generate_gauge --grid 4.4.4.4 --output " + config,
+          bin + "halocline-run -n 2 --config " + config + " -- " + bin + "heat4d --json " + config,
+          "env HALOCLINE_CONFIG=" + partial + " " + run2 + "coarse_solve --solution " + (scratch / "s")}) {
+        const auto run = run_command(line);
+
+        expect_one_error(run, 2, "the file of the config, whose place it would take");
+        EXPECT_TRUE(run.out.empty()) << run.out;
+        EXPECT_EQ(read_text(config), text) << line;
+        EXPECT_EQ(read_text(partial), text) << line;
+    }
+}
+
+TEST(Programs, NoOutputTakesThePlaceOfTheDemoConfiguration) {
+    const scratch_folder scratch;
+    const std::string file = scratch / "demo-8.8.8.8-beta6.0.ildg", in_folder = "env HALOCLINE_DATA_DIR=";
+    for (const std::string flag : {"--solution ", "--json "}) {
+        const auto run = run_command(in_folder + (scratch / "") + " " + run2 + "coarse_solve " + flag + file);
+
+        expect_one_error(run, 2, "is the file of the demo configuration, whose place it would take");
+        EXPECT_TRUE(std::filesystem::is_empty(scratch / "")) << "refused before it is made";
+    }
+}
+
+TEST(Programs, ARankThatTheOthersCannotHearReportsItsErrorItself) {
+    for (const std::string damage :
+         {"unset HALOCLINE_LIFELINES", "export HALOCLINE_SIZE=3", "export HALOCLINE_LIFELINES=3"}) {
+        const auto run = shell(bin + "halocline-run -n 2 -- sh -c \"[ \\$HALOCLINE_RANK = 1 ] && " + damage +
+                               "; exec " + bin + "heat4d --grid 4.4.4.4\"");
+
+        EXPECT_EQ(run.exit_code, 2) << damage << run.err;
+        EXPECT_TRUE(contains(run.err, "heat4d: error: rank 1: HALOCLINE_LIFELINES=")) << damage << run.err;
+    }
+}
+
+TEST(Programs, ASectionThatIsAValueIsRefused) {
+    const scratch_folder scratch;
+    const std::string file = scratch / "c.toml";
+    for (const std::string line : {"comm = 3", "faults = true", "comm = []"}) {
+        std::ofstream(file) << line << "\n";
+        for (const std::string& start :
+             {bin + "halocline-run -n 2 --config " + file + " -- " + bin, "env HALOCLINE_CONFIG=" + file + " " + run2})
+            expect_one_error(run_command(start + "heat4d --grid 4.4.4.4"), 2, "has the wrong type: it is a section, [");
+    }
+}
+
+TEST(Programs, OddExtentsAreToldBeforeAnythingElse) {
+    for (const std::string grid : {"31.31.31.30", "16777216.1.1.1"}) {
+        const auto run = run_command(run2 + "generate_gauge --grid " + grid);
+
+        expect_one_error(run, 2, " is odd: the even/odd update needs even extents");
+        EXPECT_TRUE(run.out.empty()) << run.out;
+        EXPECT_LT(run.seconds, 5);
+    }
+}
+
+TEST(Programs, NetworksThatCannotExistAreRefusedOnOneHostToo) {
+    for (const std::string network : {"10.0.0.0/99", "10.0.0.0/", "300.1.1.1", "300.1.1.0/8", "", "eth0/24",
+                                      "an interface", "a-name-that-is-too-long"}) {
+        const std::string heat = " -- " + bin + "heat4d --grid 4.4.4.4 --steps 1";
+        expect_one_error(run_command(bin + "halocline-run -n 2 --network '" + network + "'" + heat), 2,
+                         "network '" + network + "': expected the name of an interface, an address, or a network");
+        if (!network.empty())
+            expect_one_error(
+                run_command("env 'HALOCLINE_NETWORK=" + network + "' " + bin + "halocline-run -n 2" + heat), 2,
+                "network '" + network + "': expected");
+    }
+    for (const std::string network : {"10.0.0.0/8", "10.1.2.3", "eth0", "fe80::1", "fd00::/8"})
+        EXPECT_EQ(run_command(bin + "halocline-run -n 2 --network " + network + " -- " + bin +
+                              "heat4d --grid 4.4.4.4 --steps 1")
+                      .exit_code,
+                  0)
+            << network;
+}
+
+TEST(Programs, AWrongVariableIsAnErrorWithOneRankToo) {
+    for (const std::string variable : {"HALOCLINE_GRACE_MS", "HALOCLINE_STALL_MS", "HALOCLINE_CHECK"})
+        expect_one_error(run_command("env " + variable + "=wrong " + bin + "heat4d --grid 4.4.4.4 --steps 1"), 2,
+                         "error: " + variable);
+}
+
+TEST(Programs, RanksWithDifferentSlabsAreToldTheSizesInForce) {
+    const auto run = shell(bin +
+                           "halocline-run -n 2 -- sh -c \"[ \\$HALOCLINE_RANK = 1 ] && export "
+                           "HALOCLINE_COMM_SLAB_GIB=2; exec " +
+                           bin + "heat4d --grid 4.4.4.4 --steps 1\"");
+
+    expect_one_error(run, 2, "slab 68719476736 bytes");
 }
 
 /// For instance a file that the others can read. MPICH's launcher waits for all ranks that have not called MPI_Init.

@@ -4,6 +4,7 @@
 #include <halocline_app/write_all.hpp>
 
 #include <halocline/comm/bad_input.hpp>
+#include <halocline/comm/out_of_memory.hpp>
 
 #include <CLI/CLI.hpp>
 
@@ -22,6 +23,8 @@
 
 namespace halocline::app {
 namespace {
+
+constexpr const char* memory_remedy = "; raise 'ulimit -v' if it is set, or take more nodes or a smaller lattice";
 
 /// Thrown by parse() for --help and --version.
 struct early_exit {
@@ -45,17 +48,19 @@ void refuse_unknown_flags(const CLI::App& cli, int argc, const char* const* argv
 }
 
 /// Rank 0 says it for all; a rank that can't reach the others, for itself.
-void say_bad_input(const program& p, std::string what, const std::function<void(const std::string&)>& say) {
-    bool common = p.met();
+void say_bad_input(const program& p, const input_error& e, const std::function<void(const std::string&)>& say) {
+    bool common = p.met() && dynamic_cast<const comm::unshared_input_error*>(&e) == nullptr;
+    std::string what = e.what();
     try {
-        if (!common) comm::share_bad_input(what);
+        if (!p.met()) comm::share_bad_input(what);
+    } catch (const comm::unshared_input_error&) {
     } catch (const input_error& shared) {
         common = true;
         what = shared.what();
     } catch (const std::exception&) {
     }
     if (p.speaks() || !common)
-        say("error: " + what);
+        say("error: " + (p.speaks() ? "" : "rank " + std::to_string(p.rank()) + ": ") + what);
     else
         comm::wait_for_rank_0_to_report();
 }
@@ -151,14 +156,16 @@ int run_program(int argc, const char* const* argv,
     } catch (const early_exit& e) {
         return ended_with(e.code);
     } catch (const input_error& e) {
-        say_bad_input(p, e.what(), say);
+        say_bad_input(p, e, say);
         return exit_input;
     } catch (const job_error& e) {
         say(of_rank(e));
         return exit_job;
+    } catch (const comm::out_of_memory& e) { // the same on every rank
+        if (p.speaks()) say(std::string("error: ") + e.what() + memory_remedy);
+        return exit_failure;
     } catch (const std::bad_alloc&) {
-        const std::string what =
-            "out of memory; raise 'ulimit -v' if it is set, or take more nodes or a smaller lattice";
+        const std::string what = std::string("out of memory") + memory_remedy;
         say("rank " + std::to_string(p.rank()) + ": " + what);
         if (p.joined()) p.job().abort(what);
         return exit_failure;

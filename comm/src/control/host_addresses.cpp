@@ -9,6 +9,7 @@
 #include <arpa/inet.h>
 #include <array>
 #include <bit>
+#include <charconv>
 #include <ifaddrs.h>
 #include <memory>
 #include <net/if.h>
@@ -85,6 +86,26 @@ std::vector<host_address> host_addresses() {
     std::stable_partition(all.begin(), all.end(),
                           [](const host_address& a) { return a.address.find(':') == std::string::npos; });
     return all;
+}
+
+void check_network(const std::string& wanted) {
+    const std::size_t slash = wanted.find('/');
+    const std::string host = wanted.substr(0, slash);
+    std::array<unsigned char, 16> bytes{};
+    const bool is_v4 = inet_pton(AF_INET, host.c_str(), bytes.data()) == 1;
+    const bool is_address = is_v4 || inet_pton(AF_INET6, host.c_str(), bytes.data()) == 1;
+    if (slash == std::string::npos) {
+        const bool numeric = wanted.find_first_not_of("0123456789.") == std::string::npos;
+        const bool is_name = !numeric && wanted.size() < IFNAMSIZ && wanted.find_first_of(" \t\n") == std::string::npos;
+        if (is_address || is_name) return;
+    } else if (is_address) {
+        int prefix = -1;
+        const char* const end = wanted.data() + wanted.size();
+        const auto [rest, bad] = std::from_chars(wanted.data() + slash + 1, end, prefix);
+        if (bad == std::errc() && rest == end && prefix >= 0 && prefix <= (is_v4 ? 32 : 128)) return;
+    }
+    throw input_error("network '" + wanted +
+                      "': expected the name of an interface, an address, or a network like 10.1.0.0/16");
 }
 
 std::string meeting_address(const std::string& wanted, std::span<const std::vector<host_address>> nodes,

@@ -16,6 +16,9 @@ struct host_address {
 /// IPv4 before IPv6; without loopback and link-local addresses.
 std::vector<host_address> host_addresses();
 
+/// Err: input_error if `wanted` can be no name of an interface, no address and no network: "10.0.0.0/99", "300.1.1.1".
+void check_network(const std::string& wanted);
+
 /// The address on which this rank waits for ranks of other nodes.
 /// wanted: an interface ("eth0"), an address, or a network ("10.1.0.0/16"); "": the first network of node 0 in which
 /// every node has an address, no two the same; if there is none, the address of this host's default route.

@@ -88,6 +88,10 @@ void share_processors(job_core& core, const std::vector<business_card>& cards) {
     core.spin = {core.options, core.processor >= 0, exceeded_quotas(shares)[own]};
 }
 
+std::string wanted_network(const job_options& options) {
+    return options.network.empty() ? environment_text("HALOCLINE_NETWORK") : options.network;
+}
+
 /// Where this rank waits for the ranks of other nodes.  Pre: there are other nodes.
 std::string far_address_of(const job_options& options, const std::vector<business_card>& cards, int rank) {
     std::vector<std::string> names; // of nodes
@@ -102,7 +106,7 @@ std::string far_address_of(const job_options& options, const std::vector<busines
         names.push_back(c.node);
         nodes.push_back(c.addresses);
     }
-    const std::string wanted = options.network.empty() ? environment_text("HALOCLINE_NETWORK") : options.network;
+    const std::string wanted = wanted_network(options);
     if (one_network && wanted.empty()) return "127.0.0.1";
     return meeting_address(wanted, nodes, own);
 }
@@ -158,6 +162,7 @@ std::shared_ptr<job_core> join(bootstrap start, const job_options& options, std:
         (void)default_checks(); // reports a bad variable now, on all ranks, not when the first plan is made
         grace = watchdog::grace_of_environment();
         (void)stall_watch::time_of_environment();
+        if (const std::string network = wanted_network(options); !network.empty()) check_network(network);
         if (trouble.empty()) memory = std::make_shared<node_slab>(options.slab_bytes);
     } catch (const error& e) {
         trouble = e.what();

@@ -4,6 +4,7 @@
 #include "control/descriptor.hpp"
 #include "control/wire.hpp"
 #include "layout_number.hpp"
+#include "node/node_slab.hpp"
 
 #include <halocline/base/error.hpp>
 #include <halocline/comm/processors.hpp>
@@ -55,10 +56,11 @@ std::string random_secret() {
 std::string options_text(const job_options& o) {
     std::string s = "transports";
     for (const std::string& t : o.transports) s += " " + t;
-    return s + ", deadline " + std::to_string(o.deadline.count()) + " ms, slab " + std::to_string(o.slab_bytes) +
-           " bytes" + ", link timeout " + std::to_string(o.link_timeout.count()) + " ms" + ", path " +
-           std::string(to_string(o.path)) + (o.ofi_provider.empty() ? "" : ", ofi provider " + o.ofi_provider) +
-           ", mpi " + std::string(to_string(o.mpi)) + (o.checksums ? ", checksums" : "");
+    return s + ", deadline " + std::to_string(o.deadline.count()) + " ms, slab " +
+           std::to_string(o.slab_bytes == 0 ? node_slab::default_bytes : o.slab_bytes) + " bytes" + ", link timeout " +
+           std::to_string(o.link_timeout.count()) + " ms" + ", path " + std::string(to_string(o.path)) +
+           (o.ofi_provider.empty() ? "" : ", ofi provider " + o.ofi_provider) + ", mpi " +
+           std::string(to_string(o.mpi)) + (o.checksums ? ", checksums" : "");
 }
 
 [[noreturn]] void disagree(const char* what, const std::string& of_0, int rank, const std::string& theirs,

@@ -2,6 +2,7 @@
 // The calls that all ranks of a job make together during set-up. Each message opens with the kind of call that it
 // belongs to, so that ranks in different calls find out.
 #include <halocline/comm/job.hpp>
+#include <halocline/comm/out_of_memory.hpp>
 #include <halocline/comm/slab_full.hpp>
 
 #include "control/wire.hpp"
@@ -10,6 +11,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <new>
 #include <utility>
 
 namespace halocline::comm {
@@ -256,7 +258,7 @@ void job::agree(std::string_view what, std::string_view value) const {
 }
 
 void job::collectively(const std::function<void()>& work) const {
-    enum class outcome : char { fine, input, full, other };
+    enum class outcome : char { fine, input, full, memory, other };
     outcome mine = outcome::fine;
     std::string text;
     std::exception_ptr own;
@@ -273,6 +275,8 @@ void job::collectively(const std::function<void()>& work) const {
         note(outcome::input, e.what());
     } catch (const slab_full& e) {
         note(outcome::full, e.what());
+    } catch (const std::bad_alloc&) {
+        note(outcome::memory, core_->name_of(rank()) + " is out of memory");
     } catch (const std::exception& e) {
         note(outcome::other, e.what());
     } catch (...) {
@@ -285,8 +289,11 @@ void job::collectively(const std::function<void()>& work) const {
         combine_as(*core_, call::collectively, said, first_said, "every rank's decision on errors");
     if (worst.empty()) return;
     wire_reader reader(worst);
-    if (reader.number<int>() == rank()) std::rethrow_exception(own);
-    switch (reader.number<outcome>()) {
+    const int first = reader.number<int>();
+    const auto what = reader.number<outcome>();
+    if (what == outcome::memory) throw out_of_memory(reader.text());
+    if (first == rank()) std::rethrow_exception(own);
+    switch (what) {
     case outcome::input: throw input_error(reader.text());
     case outcome::full: throw slab_full(reader.text());
     default: throw error(reader.text());

@@ -2,6 +2,7 @@
 // Who started this program, and how it joins the others.
 #include "bootstrap.hpp"
 #include "business_card.hpp"
+#include "watchdog.hpp"
 
 #include <halocline/base/check.hpp>
 #include <halocline/comm/bad_input.hpp>
@@ -87,7 +88,8 @@ void share_bad_input(std::string_view what) {
         start = local_bootstrap(unknown);
         const bool ended_by_launcher = std::getenv("PMIX_RANK") != nullptr;
         if (!start && !ended_by_launcher) start = mpi_bootstrap(unknown);
-    } catch (const input_error&) { // there is no job to join either; of the two errors, `what` is the user's
+    } catch (const input_error&) { // of the two errors, `what` is the user's
+        throw unshared_input_error(std::string(what));
     }
     if (start) (void)swap_cards(*start, own_card(*start, {}, "", std::string(what))); // throws what the ranks share
     throw input_error(std::string(what));
@@ -103,7 +105,9 @@ job job::from_environment(const job_options& given) {
         share_bad_input(e.what());
     }
     if (start) return job(join(std::move(*start), options));
-    (void)default_checks();
+    (void)default_checks(); // a bad variable is an error with one rank, too
+    (void)watchdog::grace_of_environment();
+    (void)stall_watch::time_of_environment();
     return single(options);
 }
 
