@@ -2,7 +2,7 @@
 #include "memory.hpp"
 
 #include <halocline/base/error.hpp>
-#include <halocline/dirac/reference.hpp>
+#include <halocline/dirac/clover_term.hpp>
 #include <halocline/lattice/field.hpp>
 
 #include <sys/sysinfo.h>
