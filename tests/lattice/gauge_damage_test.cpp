@@ -123,11 +123,13 @@ TEST(GaugeFile, ReportsNumbersAsTheyAre) {
     EXPECT_NE(refusal_of(lime_record("ildg-format", ildg_format(64), 0x8000, ~0ULL))
                   .find(" claims 18446744073709551615 bytes of data, but "),
               std::string::npos);
-    EXPECT_NE(refusal_of(replaced(ildg(8), "<lx>2<", "<lx>4294967300<"))
-                  .find("gives <lx> as '4294967300': a number that is too large"),
+    const auto refusal_of_lx = [](const std::string& lx) { // the record's length has to follow
+        return refusal_of(lime_record("ildg-format", replaced(ildg_format(64), "<lx>2<", "<lx>" + lx + "<"), 0x8000) +
+                          lime_record("ildg-binary-data", "", 0));
+    };
+    EXPECT_NE(refusal_of_lx("4294967300").find("gives <lx> as '4294967300': a number that is too large"),
               std::string::npos);
-    EXPECT_NE(refusal_of(replaced(ildg(8), "<lx>2<", "<lx>two<")).find("gives <lx> as 'two': not a number"),
-              std::string::npos);
+    EXPECT_NE(refusal_of_lx("two").find("gives <lx> as 'two': not a number"), std::string::npos);
 }
 
 TEST(GaugeFile, RefusesWrongHeads) {
