@@ -76,6 +76,15 @@ std::vector<pid_t> processes_with(const std::string& variable) {
     return found;
 }
 
+/// "heat4d (pid 4711), cat (pid 4712) and 2 more"
+std::string names_of(const std::vector<pid_t>& some) {
+    constexpr std::size_t most = 8;
+    std::string names;
+    for (std::size_t i = 0; i < std::min(most, some.size()); ++i)
+        names += (i == 0 ? "" : ", ") + name_of(some[i]) + " (pid " + std::to_string(some[i]) + ")";
+    return some.size() > most ? names + " and " + std::to_string(some.size() - most) + " more" : names;
+}
+
 void wait_a_moment() { std::this_thread::sleep_for(std::chrono::milliseconds(5)); }
 
 } // namespace
@@ -92,11 +101,9 @@ bool has_children() {
 std::string kill_descendants() {
     std::string killed;
     for (const auto end = clock_type::now() + patience; has_children() && clock_type::now() < end; wait_a_moment()) {
-        const bool first = killed.empty();
-        for (const pid_t p : descendants()) {
-            if (first) killed += (killed.empty() ? "" : ", ") + name_of(p) + " (pid " + std::to_string(p) + ")";
-            kill(p, SIGKILL);
-        }
+        const std::vector<pid_t> left = descendants();
+        if (killed.empty()) killed = names_of(left);
+        std::ranges::for_each(left, [](pid_t p) { kill(p, SIGKILL); });
     }
     return killed;
 }
