@@ -22,7 +22,7 @@ class output_file {
     /// `path` as given by `flag`; "": no file.  Err: input_error.
     output_file(const std::string& flag, std::string path) : path_(std::move(path)) {
         if (path_.empty()) return;
-        app::refuse_dash(flag, path_);
+        app::refuse_dash(flag, path_, true);
         file_ = std::fopen(path_.c_str(), "w");
         if (file_ == nullptr) throw input_error("can't write '" + path_ + "': " + std::strerror(errno));
     }

@@ -29,13 +29,6 @@ bool is_stream(const std::string& path) {
     return std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
 }
 
-/// Err: input_error if `path` is "-", which elsewhere means standard output; programs print their progress there.
-void refuse_dash(const std::string& flag, const std::string& path, bool may_be_stream) {
-    if (path != "-") return;
-    throw input_error(flag + " -: names no file; standard output has the report. Name a file: " +
-                      (may_be_stream ? "/dev/stdout adds to the report, " : "") + "./- is a file of that name");
-}
-
 bool is_folder(const std::string& path) {
     std::error_code none;
     return std::filesystem::is_directory(path, none);
@@ -100,6 +93,12 @@ int open_stream(const std::string& flag, const std::string& path) {
 }
 
 } // namespace
+
+void refuse_dash(const std::string& flag, const std::string& path, bool may_be_stream) {
+    if (path != "-") return;
+    throw input_error(flag + " -: names no file; standard output has the report. Name a file: " +
+                      (may_be_stream ? "/dev/stdout adds to the report, " : "") + "./- is a file of that name");
+}
 
 void check_output(const program& p, const std::string& flag, const std::string& path, const flagged_files& others) {
     if (path.empty()) return;

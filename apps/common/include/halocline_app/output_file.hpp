@@ -14,6 +14,10 @@ namespace halocline::app {
 /// Files of a run by the flags that name them; "" stands for no file.
 using flagged_files = std::vector<std::pair<std::string, std::string>>;
 
+/// Err: input_error if `path` is "-", which elsewhere means standard output; programs print their progress there.
+/// `may_be_stream`: would /dev/stdout do?
+void refuse_dash(const std::string& flag, const std::string& path, bool may_be_stream);
+
 /// Rank 0 checks that `path`, a file of which ranks write parts, can be written, before hours of computing; it leaves
 /// nothing behind. A part left by a killed run is reported, and stays until it is replaced. "" is no file. Collective.
 /// `others`: what else the run reads and writes. Neither the file nor its partial file may take their place, or that of
