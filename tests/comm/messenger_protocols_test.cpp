@@ -376,6 +376,9 @@ TEST(MessengerBetweenProcesses, MemoryThatTheSystemDoesNotCopyGoesThroughTheSlab
 
 /// From one rank to itself, or from rank 0 to rank 1.
 TEST(Messenger, AMessageOfMoreThan2GiBArrives) {
+#ifdef __SANITIZE_THREAD__
+    GTEST_SKIP() << "the thread sanitizer takes longer than the deadline";
+#endif
     on_ranks({2}, [](const job& j) {
         ASSERT_LE(j.ranks(), 2);
         messenger m(j);

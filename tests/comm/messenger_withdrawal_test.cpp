@@ -146,13 +146,13 @@ TEST(MessengerBetweenRanks, RecordsInTheSlabOfWithdrawnSendsAreUsedAgain) {
     });
 }
 
-/// Makes progress until this rank has discarded so many messages from the peer.
-void await_withdrawn(messenger& m, int peer, std::uint64_t count) {
+/// Makes progress until this counter is there.
+void await_count(messenger& m, std::uint64_t message_counts::*counter, std::uint64_t count) {
     const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     message_info info;
-    while (m.counts().withdrawn < count && m.state() == status::ok && std::chrono::steady_clock::now() < limit)
-        EXPECT_FALSE(m.probe(peer, 9, info));
-    ASSERT_EQ(m.counts().withdrawn, count);
+    while (m.counts().*counter < count && m.state() == status::ok && std::chrono::steady_clock::now() < limit)
+        EXPECT_FALSE(m.probe(any_source, 9, info));
+    ASSERT_EQ(m.counts().*counter, count);
 }
 
 /// Ranks 0 and 1 withdraw a thousand sends each that no receive has met: nothing of them stays at either end.
@@ -165,15 +165,19 @@ TEST(MessengerBetweenRanks, WithdrawnSendsThatNobodyReceivesFreeTheirRecords) {
             const int peer = 1 - j.rank();
             if (j.rank() < 2) {
                 for (std::uint64_t round = 1; round <= rounds; ++round) {
+                    std::array<message_request, 2> came, gone; // words in both directions
+                    m.irecv(came[0], {}, peer, 7);
+                    m.irecv(gone[0], {}, peer, 8);
                     {
                         std::array<message_request, at_once> sends;
                         for (message_request& r : sends) m.isend(r, data, peer, 5);
+                        await_count(m, &message_counts::unexpected, at_once * round);
+                        m.isend(came[1], {}, peer, 7);
+                        ok_or_fail(m, m.wait_all(came)); // one that is withdrawn before it is announced leaves nothing
                     }
-                    await_withdrawn(m, peer, at_once * round);
-                    std::array<message_request, 2> words; // what is given back travels along
-                    m.irecv(words[0], {}, peer, 7);
-                    m.isend(words[1], {}, peer, 7);
-                    ok_or_fail(m, m.wait_all(words));
+                    await_count(m, &message_counts::withdrawn, at_once * round);
+                    m.isend(gone[1], {}, peer, 8);
+                    ok_or_fail(m, m.wait_all(gone)); // what is given back travels along
                 }
                 message_info info;
                 EXPECT_FALSE(m.probe(any_source, any_tag, info));
@@ -233,12 +237,16 @@ TEST(MessengerBetweenRanks, WhatIsWithdrawnLeavesTheOthersInOrder) {
                 m.isend(withdrawn[1].emplace(), data[3], 1, 6);
                 m.isend(withdrawn[2].emplace(), data[3], 1, 5);
                 m.isend(sends[2], data[2], 1, 6);
+                ok_or_fail(m, m.recv({}, 1, 7)); // all six are there
                 for (const std::size_t i : {2u, 0u, 1u}) withdrawn[i].reset();
                 ok_or_fail(m, m.recv({}, 1, 8)); // all three are discarded
                 m.isend(sends[3], data[3], 1, 6);
                 ok_or_fail(m, m.wait_all(sends));
             } else if (j.rank() == 1) {
-                await_withdrawn(m, 0, 3 * static_cast<std::uint64_t>(round));
+                const auto k = static_cast<std::uint64_t>(round);
+                await_count(m, &message_counts::arrived, 7 * k - 1);
+                ok_or_fail(m, m.send({}, 0, 7));
+                await_count(m, &message_counts::withdrawn, 3 * k);
                 bytes in(n, &j.memory());
                 const auto expect = [&](int from, int tag, int sent_tag, std::uint64_t number) {
                     message_info seen, got;
