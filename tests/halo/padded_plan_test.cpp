@@ -190,12 +190,11 @@ TEST(PaddedPlan, ReverseIsTheAdjointOfEachPath) {
 // By dimension, corners are forwarded by ranks that have received them as ghosts; but those are in the destination.
 TEST(PaddedPlan, FieldsWithOtherDestinationsGetTheirCornersAtOnce) {
     const auto cut = decomposition::even({4, 6, 2, 4}, {2, 3, 1, 1});
-    shell_options o{.shape = halo::shell::box};
 
     run(6, [&](const comm::job& j) {
         auto from = make_field<double>(j, cut, {}, 1), to = make_field<double>(j, cut, {}, 1);
         const auto made = [&](halo::corner_route corners) {
-            o.corners = corners;
+            const shell_options o{.shape = halo::shell::box, .corners = corners};
             return shell_plan(j, cut, o, {{.source = {halo::view(from)}, .destination = {halo::view(to)}}});
         };
         const std::string refused = refusal([&] { made(halo::corner_route::by_dimension); });
