@@ -3,8 +3,8 @@
 //
 // Each round makes a new solver (construct_seconds: operators, plans, memory), sets it up and solves with a right-hand
 // side of ones. --peer 'COMMAND' runs a foreign program between our rounds and extracts its seconds with regular
-// expressions from its output (--peer-setup, --peer-solve); our ranks sleep meanwhile. JSON lines at the end: seconds of
-// the slowest rank, least and median over the rounds.
+// expressions from its output (--peer-setup, --peer-solve); our ranks sleep meanwhile. JSON lines at the end: seconds
+// of the slowest rank, least and median over the rounds.
 #include "support/command_line.hpp"
 #include "support/flag_probe.hpp"
 #include "support/statistics.hpp"

@@ -129,8 +129,8 @@ void check_range(const field<double>& b, const settings& s, totals& total) {
 }
 
 /// How far the plain operator's residual may be above the tolerance that the fast one's meets. They sum in different
-/// orders: allow for a thousandth of the tolerance, and, at tolerances near the last digit, for the rounding of x alone,
-/// u |D| |x| / |b|.
+/// orders: allow for a thousandth of the tolerance, and, at tolerances near the last digit, for the rounding of x
+/// alone, u |D| |x| / |b|.
 double allowance(const settings& s, const run_result& result) {
     constexpr double u = std::numeric_limits<double>::epsilon() / 2;
     constexpr double most = 1e-14; // makes no difference to ordinary tolerances

@@ -21,8 +21,8 @@ class caretaker {
     caretaker(const caretaker&) = delete;
     caretaker& operator=(const caretaker&) = delete;
 
-    /// Call once, when all ranks have been started.  `job`: their launch::job_variable.  Err: input_error: no process, no
-    /// descriptor.
+    /// Call once, when all ranks have been started.  `job`: their launch::job_variable.  Err: input_error: no process,
+    /// no descriptor.
     void start(std::span<const pid_t> ranks, const std::string& job);
     /// Ends it: the launcher does the rest itself.
     void dismiss();

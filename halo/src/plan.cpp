@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An exchange of a halo plan, from the filled messages to the ghosts. The part of start() that packs is in detail/plan_start.hpp.
+// An exchange of a halo plan, from the filled messages to the ghosts. The part of start() that packs is in
+// detail/plan_start.hpp.
 #include <halocline/halo/plan.hpp>
 
 #include "source_fingerprint.hpp"

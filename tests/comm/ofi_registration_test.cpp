@@ -3,15 +3,17 @@
 #include "ofi/registration.hpp"
 #include "ofi/world.hpp"
 
+#include <halocline_test/counted_memory.hpp>
+
 #include <gtest/gtest.h>
 
-#include <memory_resource>
 #include <rdma/fi_errno.h>
 #include <string>
 
 namespace {
 
 using namespace halocline::comm;
+using halocline_test::counted_memory;
 
 /// A domain with one region. Its provider returns key 4711 if it chooses keys itself, and none before the region is
 /// enabled if regions belong to endpoints.
@@ -99,22 +101,6 @@ TEST(OfiRegistration, WhatFailsIsNamedAndLeavesNothing) {
     EXPECT_STREQ(r.call, "fi_mr_enable");
     EXPECT_EQ(e.calls, "reg bind enable close ");
 }
-
-/// Counts what it has handed out.
-struct counted_memory final : std::pmr::memory_resource {
-    std::size_t taken = 0;
-
-  private:
-    void* do_allocate(std::size_t bytes, std::size_t alignment) override {
-        taken += bytes;
-        return std::pmr::new_delete_resource()->allocate(bytes, alignment);
-    }
-    void do_deallocate(void* p, std::size_t bytes, std::size_t alignment) override {
-        taken -= bytes;
-        std::pmr::new_delete_resource()->deallocate(p, bytes, alignment);
-    }
-    [[nodiscard]] bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
-};
 
 TEST(OfiRegistration, AnEndThatNobodyConnectsGivesItsMemoryBackOnceLibfabricHasLetGoOfIt) {
     counted_memory memory;

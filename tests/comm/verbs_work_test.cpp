@@ -9,13 +9,13 @@
 #include "verbs_loop_device.hpp"
 
 #include <halocline/comm/slab.hpp>
+#include <halocline_test/counted_memory.hpp>
 
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <cstring>
 #include <memory>
-#include <memory_resource>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -603,22 +603,6 @@ TEST(VerbsWork, ADirectMessageEndsWithThePeer) {
     ASSERT_TRUE(pair.to.sent(1));
     EXPECT_EQ(pair.to.check(1), status::aborted);
 }
-
-/// Counts what it has handed out.
-struct counted_memory final : std::pmr::memory_resource {
-    std::size_t taken = 0;
-
-  private:
-    void* do_allocate(std::size_t bytes, std::size_t alignment) override {
-        taken += bytes;
-        return std::pmr::new_delete_resource()->allocate(bytes, alignment);
-    }
-    void do_deallocate(void* p, std::size_t bytes, std::size_t alignment) override {
-        taken -= bytes;
-        std::pmr::new_delete_resource()->deallocate(p, bytes, alignment);
-    }
-    [[nodiscard]] bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
-};
 
 /// A plan of two channels between two ranks in this process.
 struct plan_of_two {

@@ -37,9 +37,9 @@ void forbid_writing(void* start, std::size_t bytes) {
 }
 
 /// "TRANSPORT-WAIT": a ring, exchanged forever; or rank 1 stops after three exchanges, before it has said that its
-/// field may be written ("free"), or before it has written into the others' ("writes"). "joint": as "any", but pieces of
-/// faces are copied by ranks that wait. "piece": the same, and rank 1 dies while it copies one, because it may not write
-/// its ghosts.
+/// field may be written ("free"), or before it has written into the others' ("writes"). "joint": as "any", but pieces
+/// of faces are copied by ranks that wait. "piece": the same, and rank 1 dies while it copies one, because it may not
+/// write its ghosts.
 int be_rank(std::string mode) {
     const auto dash = mode.find('-');
     const std::string transport = mode.substr(0, dash), wait = mode.substr(dash + 1);
@@ -49,8 +49,8 @@ int be_rank(std::string mode) {
         options.transports = {transport};
         if (transport == "ofi") options.ofi_provider = "tcp;ofi_rxm";
         const comm::job j = comm::job::from_environment(options);
-        // A row of 4 sites of 256 KiB, or of 4 MiB, so that a rank takes a piece sooner or later: 1 and 2 are owned, 0 is a copy of the lower neighbour's 2, 3 of the upper one's
-        // 1.
+        // A row of 4 sites of 256 KiB, or of 4 MiB, so that a rank takes a piece sooner or later: 1 and 2 are owned, 0
+        // is a copy of the lower neighbour's 2, 3 of the upper one's 1.
         const int up = (j.rank() + 1) % j.ranks(), down = (j.rank() + j.ranks() - 1) % j.ranks();
         lattice::field<double> x(lattice::site_order::lexicographic({4, 1, 1, 1}), wait == "piece" ? 1 << 19 : 1 << 15,
                                  &j.memory());

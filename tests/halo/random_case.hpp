@@ -187,8 +187,8 @@ inline halo_case random_case(std::mt19937& g, int ranks) {
     return c;
 }
 
-/// A plan whose messages a packer fills: projections of blocks, phases, fewer bits. All coefficients are powers of i and
-/// all values small whole numbers, so that nothing is ever rounded.
+/// A plan whose messages a packer fills: projections of blocks, phases, fewer bits. All coefficients are powers of i
+/// and all values small whole numbers, so that nothing is ever rounded.
 struct packed_case {
     halo_case halo; ///< component_bytes: 4 or 8
     halo::packer_options packing;

@@ -15,8 +15,11 @@ class slab_block {
     slab_block() = default;
     /// Err: slab_full.
     slab_block(job_core& core, std::size_t bytes)
-        : core_(&core), bytes_(bytes),
-          start_(static_cast<std::byte*>(core.memory->allocate_for_peers(bytes, alignof(control_line)))) {}
+        : slab_block(core, bytes, core.memory->allocate_for_peers(bytes, alignof(control_line))) {}
+    /// A block that takes memory only when it is touched.  Err: slab_full.
+    [[nodiscard]] static slab_block reserved(job_core& core, std::size_t bytes) {
+        return {core, bytes, core.memory->reserve(bytes, alignof(control_line))};
+    }
     slab_block(slab_block&& other) noexcept
         : core_(other.core_), bytes_(other.bytes_), start_(std::exchange(other.start_, nullptr)) {}
     slab_block& operator=(slab_block&& other) noexcept {
@@ -36,6 +39,9 @@ class slab_block {
     [[nodiscard]] parked_block release() noexcept { return {std::exchange(start_, nullptr), bytes_, {}}; }
 
   private:
+    slab_block(job_core& core, std::size_t bytes, void* start)
+        : core_(&core), bytes_(bytes), start_(static_cast<std::byte*>(start)) {}
+
     job_core* core_ = nullptr;
     std::size_t bytes_ = 0;
     std::byte* start_ = nullptr;

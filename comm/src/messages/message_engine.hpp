@@ -69,7 +69,8 @@ class message_engine {
     [[nodiscard]] message_operation& begin(message_request& r, std::byte* data, std::size_t bytes, int peer, int tag,
                                            std::uint32_t context) noexcept;
     enum class until { all, any };
-    /// Makes progress until is_settled(*operation_at(i)) for all i in [0, count), or for any. Null pointers are ignored.
+    /// Makes progress until is_settled(*operation_at(i)) for all i in [0, count), or for any. Null pointers are
+    /// ignored.
     /// Pre: until::any: not all are null.
     template <class OperationAt, class IsSettled>
     status wait(std::size_t count, OperationAt&& operation_at, IsSettled&& is_settled, until how = until::all,

@@ -24,7 +24,8 @@ constexpr std::size_t smallest_frame = 2048; ///< has room for an immediate mess
 
 struct frame_head {
     std::uint64_t credit = 0; ///< messages that the reader may have sent, since set-up
-    /// The reader's records whose whole messages were received or whose withdrawn messages were discarded, one bit each.
+    /// The reader's records whose whole messages were received or whose withdrawn messages were discarded, one bit
+    /// each.
     std::uint64_t given_back = 0;
 };
 

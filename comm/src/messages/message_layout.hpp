@@ -3,9 +3,9 @@
 // with one writer and one reader: no lock, and only its receiver can slow a sender down. (One locked list for all
 // senders, as in Hybrid MPI, costs each message a second cache line that moves between cores.)
 //
-// A rank's slab holds for each peer of its node a link (a farewell line, credit for its sends, the ring of what that peer
-// sends and the slots of its longer messages, records of its own large sends to that peer) and an outbox. Changes raise
-// layout_number (job/layout_number.hpp).
+// A rank's slab holds for each peer of its node a link (a farewell line, credit for its sends, the ring of what that
+// peer sends and the slots of its longer messages, records of its own large sends to that peer) and an outbox. Changes
+// raise layout_number (job/layout_number.hpp).
 #pragma once
 
 #include "node/peer_memory.hpp"
@@ -141,8 +141,8 @@ struct link_layout {
     alignas(128) send_record record[records];
 };
 
-/// What a rank copies for one peer: pieces of large sends that the peer can't read, and whole sends. It takes memory only
-/// once it is used.
+/// What a rank copies for one peer: pieces of large sends that the peer can't read, and whole sends. It takes memory
+/// only once it is used.
 struct outbox {
     std::byte staging[link_layout::staging_pieces][link_layout::staging_bytes];
     std::byte copy[link_layout::copies][link_layout::copy_bytes];

@@ -26,8 +26,8 @@ struct end_words {
 /// slab's owner waits for; and the rank that reports it as unresponsive. Changes raise layout_number
 /// (job/layout_number.hpp).
 struct failure_record {
-    /// 0: the job goes on. 2 n - 1: writer n, from 1, is at work. 2 n: what it wrote is there, for good. If a writer does
-    /// not finish, the next one writes to the other of `words`: the first may have been killed, or only delayed.
+    /// 0: the job goes on. 2 n - 1: writer n, from 1, is at work. 2 n: what it wrote is there, for good. If a writer
+    /// does not finish, the next one writes to the other of `words`: the first may have been killed, or only delayed.
     std::atomic<std::uint32_t> state{0};
     end_words words[2]{};
 
@@ -85,8 +85,8 @@ class node_slab final : public slab {
     /// anyway.
     [[nodiscard]] void* allocate_for_peers(std::size_t bytes, std::size_t alignment);
 
-    /// Memory that may never be needed: it takes pages only when it is touched, so that a lack of memory shows only then.
-    /// It lies at the far end of the slab, since whatever lies below used memory counts as used.  Err: slab_full.
+    /// Memory that may never be needed: it takes pages only when it is touched, so that a lack of memory shows only
+    /// then. It lies at the far end of the slab, since whatever lies below used memory counts as used.  Err: slab_full.
     [[nodiscard]] void* reserve(std::size_t bytes, std::size_t alignment);
     /// Where memory of this slab lies in every rank's mapping of it.
     [[nodiscard]] std::uint64_t offset_of(const void* p) const noexcept {

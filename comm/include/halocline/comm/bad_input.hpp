@@ -28,7 +28,8 @@ void wait_for_rank_0_to_report();
 /// it calls, ends with the same error. If this rank simply exited, the others could wait for it: MPICH's launcher ends
 /// nobody before MPI_Init.
 /// Err: always input_error: `what`, prefixed with the rank unless all ranks have the same text. unshared_input_error if
-///      what the launcher left to this rank is damaged. job_error if the others can't be reached. Under a launcher with a PMIx server, which ends the job itself, only this rank's `what`.
+///      what the launcher left to this rank is damaged. job_error if the others can't be reached. Under a launcher with
+///      a PMIx server, which ends the job itself, only this rank's `what`.
 [[noreturn]] void share_bad_input(std::string_view what);
 
 } // namespace halocline::comm

@@ -56,8 +56,8 @@ void check_totals(const spinor_file& file, const spinor_totals& totals);
 
 /// Writes a spinor file in 64 bit so that ranks can write their own parts in parallel: one rank creates it, every rank
 /// writes its sites, and the creator finishes it. Until then it is `path`.partial (partial_file.hpp), which the creator
-/// removes if it is destroyed before finish(). What is written is read back and compared before the file takes the place
-/// of an older one. Its bytes depend only on the field and on `info`, not on ranks, cut, host or date.
+/// removes if it is destroyed before finish(). What is written is read back and compared before the file takes the
+/// place of an older one. Its bytes depend only on the field and on `info`, not on ranks, cut, host or date.
 class spinor_writer {
   public:
     /// `info`: names and values for the record's XML that describe the field; names are XML names.

@@ -28,8 +28,8 @@ struct minimal_residual_workspace {
 
 namespace detail {
 
-/// The power of two to multiply a vector of norm rho < 1 by, so that it has a norm near 1: then its products with others
-/// do not underflow, and no bit of its numbers changes.
+/// The power of two to multiply a vector of norm rho < 1 by, so that it has a norm near 1: then its products with
+/// others do not underflow, and no bit of its numbers changes.
 inline double scale_up(double rho) noexcept {
     constexpr int most = 1022; // the largest power whose inverse is a normal number
     return std::ldexp(1.0, std::clamp(-std::ilogb(rho), 0, most));

@@ -95,8 +95,8 @@ class copied_by_both : public Channel {
             copy(first, last, std::as_const(o.source), static_cast<const std::byte*>(memory_));
         });
         if (taken == 0) return;
-        // A sender that waited for these pieces can't have left yet. One that has may have freed its field meanwhile. The
-        // fence: look only after the copies, as with a sequence lock.
+        // A sender that waited for these pieces can't have left yet. One that has may have freed its field meanwhile.
+        // The fence: look only after the copies, as with a sequence lock.
         std::atomic_thread_fence(std::memory_order_acquire);
         if (Channel::closed(*this->line())) spoilt_ = true;
         helped_ += taken;

@@ -58,14 +58,14 @@ class packing_team {
     }
     /// All messages of this exchange have been sent.
     void note_started(std::uint64_t epoch) noexcept { started_.store(epoch, std::memory_order_release); }
-    /// Member 0 is in start() of this exchange.
+    /// Member 0 of several is in start() of this exchange.
     void note_begun(team t, std::uint64_t epoch) noexcept {
         begun_.store(epoch, std::memory_order_relaxed);
         size_.store(t.size, std::memory_order_relaxed);
     }
     /// Has member 0 begun an exchange of which the others have not packed or sent all yet?  Pre: called by member 0.
     [[nodiscard]] bool is_starting(std::uint64_t finished) const noexcept {
-        return begun_.load(std::memory_order_relaxed) != finished && !in_flight(finished);
+        return begun_.load(std::memory_order_relaxed) == finished + 1 && !in_flight(finished);
     }
     /// Polled by member 0 while is_starting(finished): a fault once that takes too long.
     [[nodiscard]] comm::team_fault late_starter(std::uint64_t finished) noexcept {
@@ -190,7 +190,7 @@ class packing_team {
     std::uint32_t sent_ = 0;                                // messages of this exchange; only for the member that sends
     alignas(64) std::atomic<std::uint64_t> started_{0};     // the exchange that was sent last
     // For member 0 alone; atomic because two threads may call as member 0 by mistake.
-    alignas(64) std::atomic<std::uint64_t> begun_{0}; // the exchange that it started last
+    alignas(64) std::atomic<std::uint64_t> begun_{0}; // the exchange that it started last, if it was not alone
     std::atomic<int> size_{1};
     std::uint64_t polled_ = 0; // the exchange whose start it has waited for this long
     team_patience::waited polled_for_;

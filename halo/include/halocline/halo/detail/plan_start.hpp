@@ -41,10 +41,7 @@ bool plan::start_by(Fill&& fill, team t, packers whose, const comm::joint_source
         return false;
     }
     const std::uint64_t epoch = epoch_ + 1, stamp = exchange_times::stamp(epoch);
-    if (t.index == 0) {
-        threads.note_begun(t, epoch);
-        channels_.prepare(epoch);
-    }
+    if (t.index == 0) channels_.prepare(epoch);
     if (t.size == 1) {
         if (source != nullptr) offer(*source, epoch);
         channels_.for_each([&](auto& channel) {
@@ -67,6 +64,7 @@ template <class Fill>
 bool plan::start_as_member(Fill&& fill, team t, packers whose, std::uint64_t stamp) noexcept {
     packing_team& threads = *team_;
     const std::uint64_t epoch = epoch_ + 1;
+    if (t.index == 0) threads.note_begun(t, epoch);
     const auto send = [&](std::uint32_t messages) {
         channels_.for_each([&](auto& channel) {
             if ((messages >> channel.index() & 1) != 0) channel.send(epoch, stamp);
