@@ -13,6 +13,7 @@ packages=(
   libibverbs-dev ibverbs-providers                             # transport verbs
   libpmix-dev                                                  # bootstrap pmix
   libgtest-dev spin                                            # tests; models of the slot protocols
+  locales                                                      # tests in a locale that writes 5,5 (localedef's charmaps)
   nftables                                                     # tests of links that lose packets
   qemu-system-x86 busybox-static kmod cpio iproute2 perftest   # tests of verbs: scripts/verbs-vm.sh
 )

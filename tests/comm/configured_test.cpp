@@ -239,7 +239,7 @@ TEST(Configured, AFileThatIsNamedMustBeThere) {
 
 TEST(Configured, SizesAreReadAndShownAlikeInEveryLocale) {
     const halocline_test::comma_locale foreign;
-    if (!foreign.in_force()) GTEST_SKIP() << "no localedef here";
+    if (!foreign.in_force()) GTEST_SKIP() << "localedef can make no locale here; Debian's package is 'locales'";
     const auto slab = std::ranges::find(option_keys(), "comm.slab_gib", [](const auto& k) { return k.path(); });
     job_options options;
 
