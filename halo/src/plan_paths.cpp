@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a halo plan's messages are written if their peer shares its memory: chosen when the plan is made, and again when
 // the machine changes.
+#include "message_stores.hpp"
 #include "path_model.hpp"
 
 #include <halocline/comm/clock.hpp>
@@ -43,7 +44,7 @@ void plan::choose_paths(const comm::costs& costs) {
         message_writer& writer = writers_[channel.index()];
         writing w = choose_writing(wish, costs, writer.bytes());
         if (seal_.bytes() > 0) w = {path_watch::always_claimed(), "checksums are made of what is at the peer"};
-        if (options_.bytes_per_site > message_writer::largest_streamed_site)
+        if (options_.bytes_per_site > largest_streamed_site)
             w = {path_watch::always_claimed(), "sites of more than 8 KiB"};
         writer.follow(w.watch);
         plan_message& m = messages_[channel.index()];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "region_exchange.hpp"
 
+#include "message_stores.hpp"
 #include "path_model.hpp"
 
 #include <halocline/base/error.hpp>
@@ -12,19 +13,24 @@
 namespace halocline::halo {
 namespace {
 
-/// Writes sites [first, last) of field f of a message.
+/// Writes sites [first, last) of field f: to their places in the peer's field at `to`, or in the part of the message
+/// that begins there.
 void put(const region_message& m, std::size_t f, const field_view& source, real_format as, std::byte* to,
          std::int64_t first, std::int64_t last) noexcept {
     if (as.converts()) return put_converted(source, m.out[f], as, to, first, last);
+    const auto copy = [&](std::byte* start, std::int64_t begin, std::int64_t end) {
+        m.out[f].copy(source.data, start, source.shape, begin, end);
+    };
+    if (m.is_assembled(source.shape)) return fill_sites(m.watch, source.shape.bytes(), first, last, to, copy);
     if (m.watch.streamed()) return m.out[f].stream(source.data, to, source.shape, first, last);
-    if (!m.watch.claims()) return m.out[f].copy(source.data, to, source.shape, first, last);
+    if (!m.watch.claims()) return copy(to, first, last);
     // By blocks, so that claimed lines are still in the first-level cache when they are filled.
     constexpr std::int64_t block_bytes = 8192;
     const std::int64_t sites = std::max<std::int64_t>(1, block_bytes / static_cast<std::int64_t>(source.shape.bytes()));
     for (std::int64_t next = 0; first < last; first = next) {
         next = std::min(last, first + sites);
         m.out[f].claim(to, source.shape, first, next);
-        m.out[f].copy(source.data, to, source.shape, first, next);
+        copy(to, first, next);
     }
 }
 

@@ -29,11 +29,13 @@ comm::written_lines lines_of(const region_message& m, const binding& fields) {
     comm::written_lines lines;
     for (std::size_t f = 0; f < m.out.size(); ++f) {
         const site_shape& shape = fields.source[f].shape;
-        const std::size_t offset = m.path == path::direct ? m.targets[0][f] : message_bytes;
-        const comm::written_lines of_field = m.out[f].lines(offset, shape);
+        const std::size_t bytes = static_cast<std::size_t>(m.send_sites) * shape.bytes(),
+                          offset = m.path == path::direct ? m.targets[0][f] : message_bytes;
+        const comm::written_lines of_field =
+            m.is_assembled(shape) ? comm::written_lines(bytes) : m.out[f].lines(offset, shape);
         lines.whole += of_field.whole;
         lines.part += of_field.part;
-        message_bytes += static_cast<std::size_t>(m.send_sites) * shape.bytes();
+        message_bytes += bytes;
     }
     return lines;
 }
@@ -82,8 +84,9 @@ void choose_stores(region_message& m, path wish, const comm::costs& costs, const
     std::size_t bytes = 0;
     bool can = m.send_sites > 0;
     for (std::size_t f = 0; f < m.out.size(); ++f) {
-        bytes += static_cast<std::size_t>(m.send_sites) * fields.source[f].shape.bytes();
-        can = can && m.out[f].streams();
+        const site_shape& shape = fields.source[f].shape;
+        bytes += static_cast<std::size_t>(m.send_sites) * shape.bytes();
+        can = can && (m.is_assembled(shape) || m.out[f].streams());
     }
     if (m.path != path::direct) m.middle = bytes / 2;
     if (options.checksums) { // made of what is at the peer

@@ -3,6 +3,7 @@
 // has, region_outline what it tells the peer, region_message the result.
 #pragma once
 
+#include "message_stores.hpp"
 #include "region_paths.hpp"
 #include "site_conversion.hpp"
 
@@ -44,6 +45,12 @@ struct region_message {
     std::vector<int> receives;          ///< indices in the plan's list of receives
     bool there = false;                 ///< this exchange's values are in place
     const std::byte* arrived = nullptr; ///< the message of this exchange, for adding
+
+    /// Are sites of this shape assembled in a block before they are streamed? Those of a message are: how they lie in
+    /// the field is irrelevant to its lines then.
+    [[nodiscard]] bool is_assembled(const site_shape& shape) const noexcept {
+        return path != halo::path::direct && shape.bytes() <= largest_streamed_site;
+    }
 };
 
 /// Makes the copies of a message whose path is packed.  Pre: its numbers of sites are known.

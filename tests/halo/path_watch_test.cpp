@@ -191,6 +191,43 @@ TEST(PathWatch, PaddedPlansTooInRunsOfManySitesAndOfOne) {
             }
 }
 
+/// What fills a line of a message only in part, because a run ends there, is put together before it is streamed; except
+/// for sites that are larger than the block in which that is done.
+TEST(PathWatch, PackedMessagesAreStreamedInWholeLinesWhateverTheRuns) {
+    for (const int reals : {24, 2100})
+        run(2, [&](const comm::job& j) {
+            comm::assume_costs(j, {.flag_seconds = 100e-9,
+                                   .copy_seconds_per_byte = 1e-12,
+                                   .cached = {100e-9, 50e-9},
+                                   .streamed = {300e-9, 5e-9},
+                                   .take_seconds = 150e-9,
+                                   .keep_seconds = 20e-9});
+            std::vector<std::string> costs;
+            for (const int across : {0, 3}) { // in runs of one site, in one run
+                lattice::coordinate grid{1, 1, 1, 1};
+                halo::ghost_widths widths;
+                grid[across] = 2;
+                widths.low[across] = widths.high[across] = 1;
+                lattice::coordinate global{4, 4, 4, 4};
+                global[across] *= 2;
+                const auto cut = decomposition::even(global, grid);
+                lattice::field<float> x(site_order::lexicographic(halo::grown(cut.local_box(j.rank()), widths).extents),
+                                        reals, &j.memory());
+                shell_plan p(j, cut, {.widths = widths, .path = path::packed}, {halo::bind(x)});
+                fill_padded(x, cut, j.rank(), widths, 1);
+                p.start();
+                ASSERT_EQ(p.finish(), status::ok);
+                EXPECT_EQ(wrong_words(x, cut, j.rank(), {.widths = widths}, 1), 0);
+
+                const std::string text = p.describe(), before = "; streamed: ", after = " past it";
+                const std::size_t begin = text.find(before), end = text.find(after);
+                ASSERT_TRUE(begin < end && end != std::string::npos) << text;
+                costs.push_back(text.substr(begin, end - begin));
+            }
+            EXPECT_EQ(costs[0] == costs[1], reals == 24);
+        });
+}
+
 TEST(PathWatch, WhatIsAskedForStays) {
     const auto cut = decomposition::even({8, 8, 8, 8}, {1, 1, 1, 2});
     comm::job_options options = small_job();

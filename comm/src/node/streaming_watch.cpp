@@ -46,7 +46,7 @@ std::string streaming_bounds::describe() const {
     if (!known()) return {};
     if (!reachable()) return "too small to be streamed";
     std::array<char, 96> text{};
-    std::snprintf(text.data(), text.size(), "streamed when a line takes more than %.0f ns, direct below %.0f ns",
+    std::snprintf(text.data(), text.size(), "streamed when a line takes more than %.0f ns, no longer below %.0f ns",
                   1e9 * seconds(streamed_above_), 1e9 * seconds(direct_below_));
     return text.data();
 }

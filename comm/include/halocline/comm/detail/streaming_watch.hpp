@@ -32,7 +32,7 @@ class streaming_bounds {
     [[nodiscard]] bool streamed(bool now, std::uint64_t ticks) const noexcept {
         return now ? ticks >= direct_below_ : ticks > streamed_above_;
     }
-    /// "streamed when a line takes more than 83 ns, direct below 62 ns"; "" if there are no bounds.
+    /// "streamed when a line takes more than 83 ns, no longer below 62 ns"; "" if there are no bounds.
     [[nodiscard]] std::string describe() const;
 
   private:

@@ -37,9 +37,8 @@ class message_writer {
     /// Bytes of the whole message.
     [[nodiscard]] std::size_t bytes() const noexcept { return field_bytes() * static_cast<std::size_t>(fields_); }
 
-    /// Larger sites are never streamed.
-    static constexpr std::size_t largest_streamed_site = 8192;
-    /// From now on the message is written as `watch` says, into memory shared with the peer.  Cost: may allocate.
+    /// From now on the message is written as `watch` says, into memory shared with the peer.
+    /// Pre: it may be streamed only if sites are small enough (message_stores.hpp).  Cost: may allocate.
     void follow(const path_watch& watch);
     [[nodiscard]] path_watch& watch() noexcept { return watch_; }
     /// Bytes of the writer's own memory in which what callers pack is assembled.
@@ -74,7 +73,6 @@ class message_writer {
     }
     void copy_one_by_one(const source_field& x, std::int64_t first, std::int64_t last,
                          std::byte* target) const noexcept;
-    void stream(const source_field& x, std::int64_t first, std::int64_t last, std::byte* target) const noexcept;
     void stream_staged(std::int64_t first, std::int64_t last, std::byte* target) const noexcept;
     /// Claims the lines of these sites of all fields.
     void claim(std::int64_t first, std::int64_t last, std::byte* target) const noexcept;

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a contiguous message is filled by copies that know nothing about the memory that they write: through the cache,
+// with or without claiming lines first, or bypassing the cache (path_watch.hpp).
+#pragma once
+
+#include <halocline/comm/detail/claim_lines.hpp>
+#include <halocline/comm/detail/stream_bytes.hpp>
+#include <halocline/halo/detail/path_watch.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+
+namespace halocline::halo {
+
+/// Larger sites don't fit into the block in which a streamed message is assembled.
+inline constexpr std::size_t largest_streamed_site = 8192;
+
+/// Fills sites [first, last) of a message by calling copy(start, begin, end): it writes sites [begin, end) of a message
+/// that begins at `start`. If the message is streamed, the caller calls finish_streams().
+/// Pre: a streamed message has sites of at most largest_streamed_site bytes.
+template <class Copy>
+void fill_sites(const path_watch& watch, std::size_t site_bytes, std::int64_t first, std::int64_t last,
+                std::byte* message, Copy&& copy) noexcept {
+    if (watch.streamed()) {
+        // By blocks that stay in the first-level cache and, if the site size allows it, end with a line. Runs that end
+        // inside a line don't matter then: streamed one by one, they would write such lines through the cache.
+        alignas(64) std::array<std::byte, largest_streamed_site> block;
+        const auto room = static_cast<std::int64_t>(block.size() / site_bytes);
+        const auto unit = static_cast<std::int64_t>(64 / std::gcd(std::size_t{64}, site_bytes));
+        const std::int64_t sites = room >= unit ? room / unit * unit : room;
+        for (std::int64_t next = 0; first < last; first = next) {
+            next = std::min(last, (first / sites + 1) * sites);
+            const std::size_t offset = static_cast<std::size_t>(first) * site_bytes;
+            copy(reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(block.data()) - offset), first, next);
+            comm::stream_bytes(message + offset, block.data(), static_cast<std::size_t>(next - first) * site_bytes);
+        }
+    } else if (watch.claims()) {
+        // By blocks, so that claimed lines are still in the first-level cache when they are filled.
+        constexpr std::size_t block_bytes = 4096;
+        const auto sites = static_cast<std::int64_t>(std::max(std::size_t{1}, block_bytes / site_bytes));
+        for (std::int64_t next = 0; first < last; first = next) {
+            next = std::min(last, first + sites);
+            comm::claim_lines(message + static_cast<std::size_t>(first) * site_bytes,
+                              message + static_cast<std::size_t>(next) * site_bytes);
+            copy(message, first, next);
+        }
+    } else {
+        copy(message, first, last);
+    }
+}
+
+} // namespace halocline::halo
