@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matched messages that their sender alone copies, bypassing its cache. Ranks only as threads: they share memory, and
-// their jobs ask for it.
+// Matched messages that bypass their sender's cache, on their way to the receiver's buffer or into a copy. Ranks only as
+// threads: they share memory, and their jobs ask for it.
 #include "messenger_bodies.hpp"
 
 #include <halocline/comm/costs.hpp>
@@ -62,7 +62,8 @@ TEST(MessengerPush, FollowsTheMachine) {
             assume_costs(j, made_up(far));
             messenger m(j);
             bytes data(32 * 1024, &j.memory());
-            EXPECT_EQ(m.describe().find("past the sender's cache from") != std::string::npos, far) << m.describe();
+            EXPECT_EQ(m.describe().find("past the sender's cache: messages from") != std::string::npos, far)
+                << m.describe();
             for (std::uint64_t k = 1; k <= messages; ++k) {
                 if (j.rank() == 0) {
                     fill(data, 0, k);
@@ -78,6 +79,41 @@ TEST(MessengerPush, FollowsTheMachine) {
     }
 }
 
+/// Sends and receives a message of these bytes both ways, number `k`, in turn.
+void there_and_back(messenger& m, std::span<std::byte> data, int rank, std::uint64_t k) {
+    for (const int sender : {0, 1}) {
+        if (rank == sender) {
+            fill(data, sender, k);
+            ok_or_fail(m, m.send(data, 1 - sender, 0));
+        } else {
+            ok_or_fail(m, m.recv(data, sender, 0));
+            EXPECT_EQ(wrong(data, sender, k), 0u) << k;
+        }
+    }
+}
+
+/// Also where no stream of messages goes one way: then a few sends are copied to find out.
+TEST(MessengerPush, CopiesFollowTheMachineToo) {
+    constexpr std::uint64_t places = 16, looks = 4; // a place tells nothing before the receiver has read it
+    for (const bool far : {false, true})
+        for (const std::size_t n : {1025, 2048, 4095, 4096, 16384, 16385})
+            run_threads(2, [&](const job& j) {
+                assume_costs(j, made_up(far));
+                messenger m(j);
+                EXPECT_EQ(m.describe().find("past the sender's cache: copies from") != std::string::npos, far);
+                bytes data(n, &j.memory());
+                for (std::uint64_t k = 1; k <= places + looks - 1; ++k) there_and_back(m, data, j.rank(), k);
+                const bool copied = n >= 4096 && n <= 16384;
+                EXPECT_EQ(m.counts().copied, copied ? places + looks - 1 : 0);
+                EXPECT_EQ(m.counts().copied_past, copied && far ? places + looks - 1 : 0);
+
+                for (std::uint64_t k = 1; k <= looks; ++k) there_and_back(m, data, j.rank(), k);
+                EXPECT_EQ(m.counts().copied, copied ? places + looks - 1 + (far ? 1 : looks) : 0);
+                EXPECT_EQ(m.counts().copied_past, copied ? (far ? places + looks - 1 : looks) : 0) << n;
+                j.barrier();
+            });
+}
+
 TEST(MessengerPush, AMachineThatIsAsItWasChangesNothing) {
     run_threads(2, [](const job& j) {
         costs c = made_up(false);
@@ -88,7 +124,7 @@ TEST(MessengerPush, AMachineThatIsAsItWasChangesNothing) {
         for (int k = 0; k < 12; ++k) ok_or_fail(m, j.rank() == 0 ? m.send(data, 1, 0) : m.recv(data, 0, 0));
 
         EXPECT_EQ(m.counts().pushed, 0u);
-        EXPECT_NE(m.describe().find("bytes are streamed when a line takes more than 2"), std::string::npos)
+        EXPECT_NE(m.describe().find("bytes on are streamed when a line takes more than 2"), std::string::npos)
             << m.describe();
         j.barrier();
     });

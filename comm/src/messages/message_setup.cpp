@@ -102,8 +102,7 @@ void message_engine::connect_shm() {
     cards = job_.exchange(near_, cards);
     const std::uint32_t id = core.next_plan_id++;
     const path wish = core.options.path;
-    const std::size_t bytes = shm_rendezvous::least_pushed;
-    const costs c = core.ranks > 1 && leaves_streaming(wish) ? measured_costs(job_) : costs{};
+    const message_streams streams(wish, core.ranks > 1 && leaves_streaming(wish) ? measured_costs(job_) : costs{});
     for (std::size_t i = 0; i < near_.size(); ++i) {
         const int peer = near_[i];
         wire_reader card(cards[i]);
@@ -111,8 +110,7 @@ void message_engine::connect_shm() {
         theirs.link = reinterpret_cast<link_layout*>(core.peer_base[peer] + card.number<std::uint64_t>());
         theirs.box = reinterpret_cast<outbox*>(core.peer_base[peer] + card.number<std::uint64_t>());
         const peer_memory memory(core, peer, card.number<memory_probe::told>(), core_.options.read_processes);
-        const streaming_watch pushed(c, bytes, streaming_pays(wish, c, bytes));
-        link_to(peer).shm.emplace(core_, matching_, peer, (*memory_)[i], theirs, memory, pushed, id);
+        link_to(peer).shm.emplace(core_, matching_, peer, (*memory_)[i], theirs, memory, streams, id);
     }
     job_.barrier(); // the probes have been read
 }

@@ -15,11 +15,11 @@ announcement announcement_in(const std::byte* payload) noexcept {
 } // namespace
 
 shm_link::shm_link(messenger_core& core, matching& m, int peer, message_place own, message_place theirs,
-                   const peer_memory& memory, const streaming_watch& pushed, std::uint32_t id)
+                   const peer_memory& memory, const message_streams& streams, std::uint32_t id)
     : in_(*own.link, *theirs.link), out_(*theirs.link, *own.link), core_(core), matching_(m), peer_(peer),
       farewell_(0, peer, id, 0, 0, reinterpret_cast<std::byte*>(&theirs.link->farewell),
                 reinterpret_cast<std::byte*>(&own.link->farewell)),
-      large_(core, peer, own, theirs, memory, pushed) {}
+      large_(core, peer, own, theirs, memory, streams) {}
 
 bool shm_link::send(message_operation& s) noexcept {
     if (core_.is_immediate(s.bytes)) {
@@ -39,8 +39,9 @@ bool shm_link::send(message_operation& s) noexcept {
 message_operation* shm_link::copied_if_quicker(message_operation& s) noexcept {
     if (s.bytes > link_layout::copy_bytes) return &s;
     if (is_in_stream(s)) return large_.copy(s);
-    if (large_.is_mapped_there(s.data)) return &s;
-    message_operation* const copy = large_.copy(s); // reading the original would take the receiver a system call
+    // Reading the original would take the receiver a system call, or bring lines that this rank has to get back.
+    if (large_.is_mapped_there(s.data) && !large_.copying_pays(s.bytes)) return &s;
+    message_operation* const copy = large_.copy(s);
     return copy != nullptr ? copy : &s;
 }
 

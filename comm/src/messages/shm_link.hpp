@@ -22,7 +22,7 @@ class shm_link {
   public:
     /// `own` and `theirs`: for each other, in the two ranks' slabs. `id`: the messenger's, same on every rank.
     shm_link(messenger_core& core, matching& m, int peer, message_place own, message_place theirs,
-             const peer_memory& memory, const streaming_watch& pushed, std::uint32_t id);
+             const peer_memory& memory, const message_streams& streams, std::uint32_t id);
 
     // Defined in the class so that they are inlined: an immediate message takes nothing else.
     /// Sends an immediate message.  False: no room yet.

@@ -17,12 +17,21 @@ namespace {
 /// How many polls a receiver waits for its sender to begin: a microsecond.
 constexpr std::uint32_t patience = 100;
 
+streaming_watch watch_of(path wish, const costs& c, std::size_t bytes) {
+    return {c, bytes, streaming_pays(wish, c, bytes)};
+}
+
 } // namespace
 
+// Copies follow one size in the middle of theirs. In a stream, smaller ones gain more than the costs promise, which are
+// of messages that come one by one.
+message_streams::message_streams(path wish, const costs& c)
+    : pushed(watch_of(wish, c, least_pushed)), copied(watch_of(wish, c, link_layout::copy_bytes / 2)) {}
+
 shm_rendezvous::shm_rendezvous(messenger_core& core, int peer, message_place own, message_place theirs,
-                               const peer_memory& memory, const streaming_watch& pushed)
+                               const peer_memory& memory, const message_streams& streams)
     : core_(core), peer_(peer), memory_(memory), records_(own.link->record), outbox_(own.box),
-      their_records_(theirs.link->record), their_outbox_(theirs.box), pushed_(pushed) {}
+      their_records_(theirs.link->record), their_outbox_(theirs.box), streams_(streams) {}
 
 announcement shm_rendezvous::announce(message_operation& s) noexcept {
     announcement a{.bytes = s.bytes, .place = place_of(core_.job, s.data)};
@@ -41,12 +50,27 @@ message_operation* shm_rendezvous::copy(const message_operation& s) noexcept {
     message_operation& copy = copies_[next_copy_];
     if (!copy.done()) return nullptr;
     copy.data = outbox_->copy[next_copy_];
-    copy.bytes = s.bytes;
     copy.peer = peer_;
     next_copy_ = (next_copy_ + 1) % link_layout::copies;
-    copy_claimed(copy.data, s.data, s.bytes); // its lines were last in the receiver's cache
+    fill(copy, s);
     ++core_.counts.copied;
     return &copy;
+}
+
+void shm_rendezvous::fill(message_operation& copy, const message_operation& s) noexcept {
+    const std::size_t earlier = std::exchange(copy.bytes, s.bytes), middle = s.bytes / 2;
+    if (s.bytes >= message_streams::least_copied) {
+        // A line that the receiver has not read yet would look as if it were near.
+        if (const std::uint64_t now = ticks(); middle < earlier && streams_.copied.due(now))
+            streams_.copied.read(ticks_to_take(copy.data + middle), now);
+        if (streams_.copied.streamed()) {
+            stream_bytes(copy.data, s.data, s.bytes);
+            finish_streams();
+            ++core_.counts.copied_past;
+            return;
+        }
+    }
+    copy_claimed(copy.data, s.data, s.bytes);
 }
 
 void shm_rendezvous::receive(message_operation& r, std::uint64_t bytes, const announcement& a) noexcept {
@@ -84,16 +108,16 @@ void shm_rendezvous::ask_for_staging(message_operation& r, send_record& record) 
 
 /// Measures how far away the sender is, seldom and only for messages that might be pushed.
 void shm_rendezvous::look_for_sender(send_record& record, std::uint64_t bytes) noexcept {
-    if (bytes < least_pushed) return;
+    if (bytes < message_streams::least_pushed) return;
     const std::uint64_t now = ticks();
-    if (!pushed_.due(now)) return;
+    if (!streams_.pushed.due(now)) return;
     // Touches the page first, so that only the time for the line is measured.
     (void)record.next.load(std::memory_order_relaxed);
-    pushed_.read(ticks_to_take(&record.receiver.looked_at), now);
+    streams_.pushed.read(ticks_to_take(&record.receiver.looked_at), now);
 }
 
 bool shm_rendezvous::wants_push(std::uint64_t bytes) const noexcept {
-    return (bytes >= least_pushed && pushed_.streamed()) ||
+    return (bytes >= message_streams::least_pushed && streams_.pushed.streamed()) ||
            (bytes >= core_.options.streamed_bytes && !announced_.empty() && core_.job.options.path != path::direct &&
             core_.job.options.path != path::joint);
 }
@@ -106,7 +130,7 @@ bool shm_rendezvous::share_copy(message_operation& r, send_record& record, const
     const bool push = mapped && wants_push(bytes);
     // The kernel writes through the sender's cache. Where that is slow enough for messages to be streamed past it, the
     // receiver is sooner done alone.
-    if (!mapped && pushed_.streamed()) return false;
+    if (!mapped && streams_.pushed.streamed()) return false;
     // If this rank sends to the peer, too, the peer is already copying.
     if (!push && (bytes < core_.options.synergistic_bytes || !announced_.empty())) return false;
     record.receiver.target = place_of(core_.job, r.data);
@@ -281,8 +305,13 @@ void shm_rendezvous::abandon() noexcept {
 
 std::string shm_rendezvous::describe() const {
     std::string text = memory_.describe();
-    if (pushed_.streamed()) text += "; past the sender's cache from " + std::to_string(least_pushed) + " bytes";
-    if (pushed_.watches()) text += "; messages of " + std::to_string(least_pushed) + " bytes are " + pushed_.describe();
+    const auto add = [&](const streaming_watch& watch, const char* what, std::size_t least) {
+        const std::string from = std::string(what) + " from " + std::to_string(least) + " bytes on";
+        if (watch.streamed()) text += "; past the sender's cache: " + from;
+        if (watch.watches()) text += "; " + from + " are " + watch.describe();
+    };
+    add(streams_.pushed, "messages", message_streams::least_pushed);
+    add(streams_.copied, "copies", message_streams::least_copied);
     return text;
 }
 

@@ -20,19 +20,35 @@
 
 namespace halocline::comm {
 
+/// Do messages bypass their sender's cache? Each end decides what it can measure.
+struct message_streams {
+    /// Smallest message that its sender may be asked to copy into the receiver's buffer, and smallest copy in the
+    /// sender's slab, for which that pays.
+    static constexpr std::size_t least_pushed = least_streamed, least_copied = 2048;
+    /// Smallest message of which it pays to announce such a copy although the receiver can read the original.
+    static constexpr std::size_t least_detour = 4096;
+    streaming_watch pushed; ///< the receiver's choice
+    streaming_watch copied; ///< the sender's choice
+
+    message_streams(path wish, const costs& c);
+};
+
 class shm_rendezvous {
   public:
-    /// Smallest message that its sender may be asked to copy, bypassing its cache.
-    static constexpr std::size_t least_pushed = least_streamed;
-    /// `own` and `theirs`: for each other, in the two ranks' slabs. `pushed`: for messages of least_pushed bytes.
+    /// `own` and `theirs`: for each other, in the two ranks' slabs.
     shm_rendezvous(messenger_core& core, int peer, message_place own, message_place theirs, const peer_memory& memory,
-                   const streaming_watch& pushed);
+                   const message_streams& streams);
 
     /// Sender: no further send can be announced now.
     [[nodiscard]] bool is_full() const noexcept { return free_.all_taken(); }
     /// Can the receiver read this memory without a system call?
     [[nodiscard]] bool is_mapped_there(const std::byte* data) const noexcept {
         return memory_.is_same_process() || core_.job.memory->contains(data);
+    }
+    /// Sender: should a copy be announced although the receiver can read the original: because it would bypass this
+    /// rank's cache, or to find out whether it should?
+    [[nodiscard]] bool copying_pays(std::size_t bytes) const noexcept {
+        return bytes >= message_streams::least_detour && (streams_.copied.streamed() || streams_.copied.due(ticks()));
     }
     /// The announcement of a send.  Pre: !is_full().
     [[nodiscard]] announcement announce(message_operation& send) noexcept;
@@ -81,6 +97,8 @@ class shm_rendezvous {
     /// Takes the remaining pieces, so that the sender copies none of them, and waits for those that it has begun.
     void stop_sender(const message_operation& r, send_record& record) noexcept;
     // Sender's part.
+    /// Fills a copy, whose lines the receiver has read before.
+    void fill(message_operation& copy, const message_operation& s) noexcept;
     /// Does what the receiver of an announced message has asked for.
     void follow(message_operation& s) noexcept;
     void help_copy(message_operation& s, send_record& record, bool streaming) noexcept;
@@ -108,13 +126,13 @@ class shm_rendezvous {
     static constexpr std::uint32_t no_record = send_records::records;
     std::uint32_t staging_ = no_record; ///< the record whose pieces lie in the staging area
     outbox* outbox_;
-    message_operation copies_[link_layout::copies];
+    message_operation copies_[link_layout::copies]; ///< `bytes`: of the last message that lay there
     std::size_t next_copy_ = 0;
     // Incoming messages.
     send_record* their_records_;
     outbox* their_outbox_;     ///< only read
     operation_list receiving_; ///< receives in which their sender has a part
-    streaming_watch pushed_;   ///< should large messages bypass their sender's cache?
+    message_streams streams_;
 };
 
 } // namespace halocline::comm

@@ -109,6 +109,7 @@ struct message_counts {
     std::uint64_t unexpected = 0;     ///< messages that came before their receive
     std::uint64_t pushed = 0;         ///< synergistic ones that were left to their sender, which bypassed its cache
     std::uint64_t copied = 0;         ///< sends of this rank that ended once copied into its slab
+    std::uint64_t copied_past = 0;    ///< of these, copied past its cache
     std::uint64_t pieces_sent = 0;    ///< pieces of synergistic messages that this rank copied as their sender
     std::uint64_t withdrawn = 0;      ///< unexpected ones that were discarded, because their sends were withdrawn
 };
