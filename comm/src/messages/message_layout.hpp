@@ -97,7 +97,7 @@ struct send_record {
         announced,     ///< the receiver has not come yet
         shared,        ///< both ends copy pieces
         pushed,        ///< the sender copies, bypassing its cache
-        wants_staging, ///< the sender's slab is all that the receiver can read
+        wants_staging, ///< the sender puts pieces into its slab, one after the other
         received
     };
     static constexpr std::uint64_t phases = 8;
@@ -117,7 +117,7 @@ struct send_record {
         /// Touched to measure how far away the sender is, which reads this line last in each send.
         std::byte looked_at{};
     } receiver;
-    alignas(64) std::atomic<std::uint64_t> next{0};          ///< next piece to copy, by either
+    alignas(64) std::atomic<std::uint64_t> next{0}; ///< next piece to copy, by either; staging: has the sender begun?
     alignas(64) std::atomic<std::uint64_t> sender_pieces{0}; ///< taken by the sender, with one of the marks below
     std::atomic<std::uint64_t> staged{0};                    ///< pieces placed in the staging area so far
     static constexpr std::uint64_t withdrawn = std::uint64_t{1} << 63; ///< there will be no more
@@ -127,8 +127,8 @@ struct send_record {
 struct link_layout {
     static constexpr std::size_t records = 64;
     static constexpr std::size_t slots = 4;          ///< few, so that their lines stay in caches
-    static constexpr std::size_t staging_pieces = 2; // one is written while the other is read
-    static constexpr std::size_t staging_bytes = 64 * 1024;
+    static constexpr std::size_t staging_pieces = 8; // some are written while others are read
+    static constexpr std::size_t staging_bytes = 16 * 1024;
     static constexpr std::size_t copies = 16; ///< of sends that end before their receiver has read them
     static constexpr std::size_t copy_bytes = 16 * 1024;
 

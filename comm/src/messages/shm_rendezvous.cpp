@@ -52,25 +52,25 @@ message_operation* shm_rendezvous::copy(const message_operation& s) noexcept {
     copy.data = outbox_->copy[next_copy_];
     copy.peer = peer_;
     next_copy_ = (next_copy_ + 1) % link_layout::copies;
-    fill(copy, s);
+    const std::size_t earlier = std::exchange(copy.bytes, s.bytes);
+    if (fill(copy.data, s.data, s.bytes, s.bytes / 2 < earlier)) ++core_.counts.copied_past;
     ++core_.counts.copied;
     return &copy;
 }
 
-void shm_rendezvous::fill(message_operation& copy, const message_operation& s) noexcept {
-    const std::size_t earlier = std::exchange(copy.bytes, s.bytes), middle = s.bytes / 2;
-    if (s.bytes >= message_streams::least_copied) {
-        // A line that the receiver has not read yet would look as if it were near.
-        if (const std::uint64_t now = ticks(); middle < earlier && streams_.copied.due(now))
-            streams_.copied.read(ticks_to_take(copy.data + middle), now);
+bool shm_rendezvous::fill(std::byte* to, const std::byte* from, std::size_t bytes, bool was_read) noexcept {
+    if (bytes >= message_streams::least_copied) {
+        // A line that the receiver has not read would look as if it were near, or time a page fault.
+        if (const std::uint64_t now = ticks(); was_read && streams_.copied.due(now))
+            streams_.copied.read(ticks_to_take(to + bytes / 2), now);
         if (streams_.copied.streamed()) {
-            stream_bytes(copy.data, s.data, s.bytes);
+            stream_bytes(to, from, bytes);
             finish_streams();
-            ++core_.counts.copied_past;
-            return;
+            return true;
         }
     }
-    copy_claimed(copy.data, s.data, s.bytes);
+    copy_claimed(to, from, bytes);
+    return false;
 }
 
 void shm_rendezvous::receive(message_operation& r, std::uint64_t bytes, const announcement& a) noexcept {
@@ -79,12 +79,19 @@ void shm_rendezvous::receive(message_operation& r, std::uint64_t bytes, const an
     r.generation = a.generation;
     r.pieces_done = 0;
     r.polls = 0;
+    r.source = nullptr;
     r.is_refused = false;
     send_record& record = their_records_[a.record];
     const peer_buffer source = memory_.at(a.place);
     look_for_sender(record, bytes);
     if (share_copy(r, record, source, bytes)) {
         ++core_.counts.synergistic;
+    } else if (source.is_reachable() && source.mapped() == nullptr && streams_.pushed.streamed() &&
+               bytes >= message_streams::least_pushed) {
+        // Reading would bring all lines of the source here, and later back to the sender's core.
+        r.source = reinterpret_cast<const std::byte*>(a.place.address);
+        record.next.store(0, std::memory_order_relaxed);
+        ask_for_staging(r, record);
     } else if (source.read(r.data, 0, bytes)) {
         ++core_.counts.direct;
         record.set(a.generation, send_record::received);
@@ -138,7 +145,7 @@ bool shm_rendezvous::share_copy(message_operation& r, send_record& record, const
     // Last, with release: a sender that sees the phase also sees the target, and that no piece is taken.
     record.set(r.generation, push ? send_record::pushed : send_record::shared);
     r.state = operation_state::synergistic;
-    r.source = push ? source.mapped() : nullptr;
+    if (push) r.source = source.mapped();
     if (push)
         ++core_.counts.pushed;
     else
@@ -172,10 +179,13 @@ bool shm_rendezvous::copied_by_both(message_operation& r, send_record& record, s
         ask_for_staging(r, record); // all of it again
         return false;
     }
-    // A sender that doesn't begin to push is computing, or waits elsewhere: then this end copies.
-    if (r.source != nullptr && ++r.polls >= patience && record.next.load(std::memory_order_relaxed) == 0)
+    if (r.source != nullptr && is_idle(r, record))
         copy_shared(r, record, {const_cast<std::byte*>(std::exchange(r.source, nullptr)), 0, 0}, bytes);
     return false;
+}
+
+bool shm_rendezvous::is_idle(message_operation& r, const send_record& record) const noexcept {
+    return ++r.polls >= patience && record.next.load(std::memory_order_relaxed) == 0;
 }
 
 /// `staged` is the number of pieces placed there so far, `read` the number of those that were read.
@@ -190,8 +200,16 @@ bool shm_rendezvous::copied_from_staging(message_operation& r, send_record& reco
         record.receiver.read.store(r.pieces_done + 1, std::memory_order_release);
     }
     if (r.pieces_done >= pieces_of(bytes, piece)) return true;
-    if (!withdrawn) return false;
-    core_.fail_withdrawn(r);
+    if (withdrawn) {
+        core_.fail_withdrawn(r);
+        return true;
+    }
+    if (r.source == nullptr || !is_idle(r, record)) return false;
+    const buffer_place source{reinterpret_cast<std::uint64_t>(std::exchange(r.source, nullptr)), 0};
+    if (!memory_.at(source).read(r.data, 0, bytes)) return false; // the sender will come
+    --core_.counts.staged;
+    ++core_.counts.direct;
+    ++core_.counts.read;
     return true;
 }
 
@@ -231,12 +249,14 @@ void shm_rendezvous::help_copy(message_operation& s, send_record& record, bool s
 }
 
 void shm_rendezvous::stage(message_operation& s, send_record& record) noexcept {
-    constexpr std::uint64_t piece = link_layout::staging_bytes;
+    constexpr std::uint64_t piece = link_layout::staging_bytes, pieces = link_layout::staging_pieces;
     std::uint64_t staged = record.staged.load(std::memory_order_relaxed);
+    if (staged == 0) record.next.store(1, std::memory_order_relaxed);
     while (staged < pieces_of(s.bytes, piece) &&
-           staged < record.receiver.read.load(std::memory_order_acquire) + link_layout::staging_pieces) {
-        const std::uint64_t start = staged * piece;
-        copy_bytes(staged_piece(*outbox_, staged), s.data + start, std::min(piece, s.bytes - start));
+           staged < record.receiver.read.load(std::memory_order_acquire) + pieces) {
+        const std::uint64_t start = staged * piece, n = std::min(piece, s.bytes - start);
+        fill(staged_piece(*outbox_, staged), s.data + start, n, n == piece && whole_pieces_staged_ == pieces);
+        if (n == piece) whole_pieces_staged_ = std::min(whole_pieces_staged_ + 1, pieces);
         record.staged.store(++staged, std::memory_order_release);
     }
 }

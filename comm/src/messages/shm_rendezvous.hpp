@@ -83,6 +83,8 @@ class shm_rendezvous {
     void look_for_sender(send_record& record, std::uint64_t bytes) noexcept;
     /// True if the sender of `bytes` should write them, bypassing its cache.
     [[nodiscard]] bool wants_push(std::uint64_t bytes) const noexcept;
+    /// The sender hasn't begun to copy, although there was time: it is computing, or waits elsewhere.
+    [[nodiscard]] bool is_idle(message_operation& r, const send_record& record) const noexcept;
     /// Lets the sender copy a part, or all.  False: that would not pay off, or the source can't be reached.
     bool share_copy(message_operation& r, send_record& record, const peer_buffer& source, std::uint64_t bytes) noexcept;
     void copy_shared(message_operation& r, send_record& record, const peer_buffer& source,
@@ -97,8 +99,9 @@ class shm_rendezvous {
     /// Takes the remaining pieces, so that the sender copies none of them, and waits for those that it has begun.
     void stop_sender(const message_operation& r, send_record& record) noexcept;
     // Sender's part.
-    /// Fills a copy, whose lines the receiver has read before.
-    void fill(message_operation& copy, const message_operation& s) noexcept;
+    /// Copies to this rank's slab what the receiver reads there. was_read: did it read the lines that are overwritten?
+    /// True if they bypassed the cache.
+    bool fill(std::byte* to, const std::byte* from, std::size_t bytes, bool was_read) noexcept;
     /// Does what the receiver of an announced message has asked for.
     void follow(message_operation& s) noexcept;
     void help_copy(message_operation& s, send_record& record, bool streaming) noexcept;
@@ -124,7 +127,8 @@ class shm_rendezvous {
     std::uint64_t withdrawn_generation_[send_records::records]{}; ///< of these
     record_set untold_;                                           ///< of these, until the receiver is informed
     static constexpr std::uint32_t no_record = send_records::records;
-    std::uint32_t staging_ = no_record; ///< the record whose pieces lie in the staging area
+    std::uint32_t staging_ = no_record;     ///< the record whose pieces lie in the staging area
+    std::uint64_t whole_pieces_staged_ = 0; ///< since the beginning, or as many as there is room for
     outbox* outbox_;
     message_operation copies_[link_layout::copies]; ///< `bytes`: of the last message that lay there
     std::size_t next_copy_ = 0;

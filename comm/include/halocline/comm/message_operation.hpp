@@ -46,7 +46,7 @@ struct message_operation {
     int peer = any_source, tag = any_tag;
     std::uint32_t context = 0;
     std::uint32_t record = 0;    ///< a large message: its record at the sender
-    std::uint32_t polls = 0;     ///< a receive whose sender should push: polls before that began
+    std::uint32_t polls = 0;     ///< a receive whose sender should copy: polls before that began
     std::byte* data = nullptr;   ///< for a send: only read
     std::size_t bytes = 0;       ///< a send's size; a receive's room
     std::uint64_t posted_as = 0; ///< a receive's number among this rank's
@@ -54,9 +54,11 @@ struct message_operation {
     message_engine* engine = nullptr; ///< null unless under way
     message_info info;
     // Large messages within a node:
-    std::uint64_t generation = 0;      ///< of the message's record
-    std::uint64_t pieces_done = 0;     ///< copied by this end
-    const std::byte* source = nullptr; ///< a receive whose sender should push: set until that begins
+    std::uint64_t generation = 0;  ///< of the message's record
+    std::uint64_t pieces_done = 0; ///< copied by this end
+    /// A receive that could copy alone if its sender doesn't begin: the sender's buffer, where this rank or, for one that
+    /// is staged, the sender has it mapped.
+    const std::byte* source = nullptr;
     // Large messages over a network:
     std::uint64_t asked_bytes = 0; ///< wanted by the receiver
     std::uint64_t moved_bytes = 0; ///< those of them that have moved, in frames
