@@ -39,7 +39,8 @@ struct known_layout {
     std::uint32_t number;
     std::uint64_t fingerprint;
 };
-constexpr known_layout known[]{{1, 0x092f2f302f248ea6}, {2, 0x346c6f79324e38b2}, {3, 0xc5147cec20e3781f}};
+constexpr known_layout known[]{
+    {1, 0x092f2f302f248ea6}, {2, 0x346c6f79324e38b2}, {3, 0xc5147cec20e3781f}, {4, 0xd9996047eb5c046a}};
 
 std::uint64_t fingerprint_of(std::string_view bytes) { // FNV-1a
     std::uint64_t h = 0xcbf29ce484222325;
