@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+
 namespace {
 
 using namespace halocline_test::messages;
@@ -167,6 +170,64 @@ TEST(Messenger, AReceiveTakesNoMessageOfAnEarlierOne) {
                 ok_or_fail(m, m.send(second, 0, 6));
             }
         }
+        j.barrier();
+    });
+}
+
+/// A wait for a receive polls for its message alone, unless others could take it first.
+TEST(Messenger, WaitsInAnyOrderLeaveToEachReceiveItsMessage) {
+    on_ranks({2, 3}, [](const job& j) {
+        messenger m(j);
+        std::vector<bytes> data;
+        for (int i = 0; i < 3; ++i) data.emplace_back(700, &j.memory());
+        const int next = next_rank(j), before = rank_before(j);
+        for (std::uint64_t n = 0; n < 240 && j.ranks() > 1; ++n) {
+            const std::size_t size = n % 3 == 0 ? 8 : 700;
+            std::array<int, 3> order{0, 1, 2};
+            for (std::uint64_t k = 0; k < n % 6; ++k) std::next_permutation(order.begin(), order.end());
+            std::array<message_request, 3> receives;
+            for (std::size_t i = 0; i < receives.size(); ++i) {
+                const bool any = n / 6 % 4 == i; // or none of them
+                m.irecv(receives[i], std::span(data[i]).first(size), any ? any_source : before, any ? any_tag : 5);
+            }
+            j.barrier(); // the first receives are posted before anything is sent
+            for (std::uint64_t i = 0; i < receives.size(); ++i) {
+                bytes out(size, &j.memory());
+                fill(out, j.rank(), 3 * n + i);
+                ok_or_fail(m, m.send(out, next, 5));
+            }
+            for (const int i : order) {
+                if (n % 5 == 0)
+                    while (!m.test(receives[i])) {
+                    }
+                ok_or_fail(m, m.wait(receives[i]));
+            }
+            for (std::uint64_t i = 0; i < receives.size(); ++i) {
+                ASSERT_EQ(wrong(std::span(data[i]).first(size), before, 3 * n + i), 0u) << n << ", receive " << i;
+                EXPECT_EQ(receives[i].info().source, before);
+            }
+        }
+        j.barrier();
+    });
+}
+
+TEST(Messenger, SendrecvExchangesWithOneOrTwoRanks) {
+    on_ranks({2, 3}, [](const job& j) {
+        messenger m(j);
+        const int next = next_rank(j), before = rank_before(j);
+        std::uint64_t number = 0;
+        for (const std::size_t n : {0, 1, 40, 64, 1000, 1024, 1025, 16384, 100'000})
+            for (int k = 0; k < 20; ++k) {
+                bytes out(n, &j.memory()), in(n + 3, &j.memory());
+                fill(out, j.rank(), ++number);
+                message_info info;
+                ok_or_fail(m, m.sendrecv(out, next, 7, in, k % 2 == 0 ? before : any_source, 7, &info));
+                EXPECT_EQ(info.source, before);
+                EXPECT_EQ(info.bytes, n);
+                ASSERT_EQ(wrong(std::span(in).first(n), before, number), 0u) << n;
+            }
+        EXPECT_EQ(m.state(), status::ok);
+        EXPECT_EQ(m.sendrecv({}, j.ranks(), 7, {}, 0, 7), status::misused);
         j.barrier();
     });
 }

@@ -77,9 +77,12 @@ class near_window_end {
         if (!direct_) std::memcpy(request_.buffer, received(step), bytes);
     }
     /// Called when the sender's step begins or has ended: prefetches the line of the token that post() checks next,
-    /// which should have arrived by now.
-    void step_begins(std::uint64_t step) const noexcept {
-        if (direct_) prefetch_token(step);
+    /// which should have arrived by now; and claims the lines of a slot, which the receiver has read. (Claimed as soon as
+    /// the step before has ended, some go back to a receiver that already polls.)
+    void step_begins(std::uint64_t step) noexcept {
+        if (direct_) return prefetch_token(step);
+        for (std::size_t i = 0; i < request_.bytes(); i += 64) prefetch_for_writing(target(step) + i);
+        channel_->prepare(step);
     }
     void step_ended(std::uint64_t step) const noexcept {
         if (!direct_) prefetch_token(step);

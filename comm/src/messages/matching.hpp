@@ -69,6 +69,11 @@ class matching {
         return p.posted.empty() && posted_any_.empty() && p.unexpected.first() == nullptr;
     }
 
+    /// Will the next message from that receive's peer meet it, if it matches?  Pre: it is posted, for one rank.
+    [[nodiscard]] bool is_next(const message_operation& receive) const noexcept {
+        return of(receive.peer).posted.first == &receive && posted_any_.empty();
+    }
+
     // Calls for arriving messages: match(), and if that finds nothing, keep().
     /// The oldest posted receive that matches, which is then no longer posted. nullptr: the message is unexpected.
     [[nodiscard]] message_operation* match(const envelope& m) noexcept;

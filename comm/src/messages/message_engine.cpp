@@ -12,8 +12,6 @@ namespace {
 
 /// For checking whether a peer has left in good order: of polls that spin, and of those that yield or sleep.
 constexpr std::uint64_t polls_per_look = 4096, yields_per_look = 64;
-/// Polls of recv_now() on a core of its own, some microseconds; after that other messages may need progress().
-constexpr int patience_alone = 200;
 constexpr auto is_done = [](const message_operation& o) { return o.done(); };
 
 } // namespace
@@ -71,8 +69,24 @@ bool message_engine::recv_now(std::span<std::byte> into, int from, int tag, std:
     if (!is_rank(from) || core_.state != status::ok || unattended_ == most_unattended) return false;
     message_link& l = link_to(from);
     if (!l.shm || !matching_.nothing_waits(from)) return false;
-    const int patience = core_.job.spin.has_own_core() ? patience_alone : 1;
-    if (!l.shm->receive_now(into, tag, context, patience, info)) return false;
+    if (!l.shm->receive_now(into, tag, context, patience(), info)) return false;
+    ++unattended_;
+    return true;
+}
+
+int message_engine::patience() const noexcept {
+    constexpr int alone = 200; // some microseconds; after that other messages may need progress()
+    return core_.job.spin.has_own_core() ? alone : 1;
+}
+
+bool message_engine::receive_now(message_operation& r, int patience) noexcept {
+    if (r.state != operation_state::posted || r.peer == any_source) return r.done();
+    if (core_.state != status::ok || unattended_ == most_unattended) return false;
+    message_link& l = link_to(r.peer);
+    if (!l.shm || !matching_.is_next(r)) return false;
+    if (!l.shm->receive_now({r.data, r.bytes}, r.tag, r.context, patience, r.info)) return false;
+    matching_.withdraw(r);
+    r.finish();
     ++unattended_;
     return true;
 }
@@ -121,6 +135,7 @@ status message_engine::wait(std::size_t count, OperationAt&& operation_at, IsSet
             if (message_operation* const o = operation_at(k); o != nullptr && !is_settled(*o) && visit(*o)) return o;
         return nullptr;
     };
+    if (done()) return core_.state;
     const std::uint64_t begin = longest ? ticks() : 0;
     std::uint64_t moved = core_.moved;
     std::optional<waiter> waiting(core_.job);
@@ -155,18 +170,29 @@ status message_engine::wait(std::size_t count, OperationAt&& operation_at, IsSet
     return core_.state;
 }
 
+template <class OperationAt>
+void message_engine::receive_all_now(std::size_t count, OperationAt&& operation_at) noexcept {
+    for (std::size_t i = 0; i < count; ++i)
+        if (const message_operation& o = *operation_at(i); !o.done() && o.state != operation_state::posted) return;
+    for (std::size_t i = 0; i < count; ++i)
+        if (!receive_now(*operation_at(i), patience())) return;
+}
+
 status message_engine::wait_one(message_request& r) noexcept {
+    (void)receive_now(r.operation_, patience());
     return wait(
         1, [&](std::size_t) { return &r.operation_; }, is_done);
 }
 
 status message_engine::wait_all(std::span<message_request> all,
                                 std::optional<std::chrono::nanoseconds> longest) noexcept {
+    receive_all_now(all.size(), [&](std::size_t i) { return &all[i].operation_; });
     return wait(
         all.size(), [&](std::size_t i) { return &all[i].operation_; }, is_done, until::all, longest);
 }
 
 status message_engine::wait_all(std::span<message_request* const> all) noexcept {
+    receive_all_now(all.size(), [&](std::size_t i) { return &all[i]->operation_; });
     return wait(
         all.size(), [&](std::size_t i) { return &all[i]->operation_; }, is_done);
 }
@@ -197,7 +223,7 @@ status message_engine::start_all(std::span<message_request> all, std::chrono::na
 }
 
 bool message_engine::test(message_request& r) noexcept {
-    if (r.done()) return true;
+    if (receive_now(r.operation_, 1)) return true;
     progress();
     if (r.done() || core_.state != status::ok) return true;
     status s = core_.broken;

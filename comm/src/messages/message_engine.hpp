@@ -68,6 +68,13 @@ class message_engine {
 
     [[nodiscard]] message_operation& begin(message_request& r, std::byte* data, std::size_t bytes, int peer, int tag,
                                            std::uint32_t context) noexcept;
+    /// Polls of one link in which an immediate message may be received without looking at others.
+    [[nodiscard]] int patience() const noexcept;
+    /// Receives as recv_now() does, for a receive that may be posted.  True: it is done.
+    bool receive_now(message_operation& r, int patience) noexcept;
+    /// The same for several operations, in this order, unless one that is under way is none: it needs progress().
+    template <class OperationAt>
+    void receive_all_now(std::size_t count, OperationAt&& operation_at) noexcept;
     enum class until { all, any };
     /// Makes progress until is_settled(*operation_at(i)) for all i in [0, count), or for any. Null pointers are
     /// ignored.

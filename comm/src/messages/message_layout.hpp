@@ -55,21 +55,25 @@ static_assert(sizeof(announcement) <= sizeof(message_cell::payload));
 // A line fetched by the reader's prefetchers has to be taken back before it can be filled. So no two used lines are
 // neighbours (prefetchers fetch pairs), and none lies where a prefetcher expects the next.
 
-/// A message that doesn't fit into a cell. Its lines are used from the far end, because prefetchers look ahead.
+/// A message that doesn't fit into a cell. Its other lines are used from the far end, because prefetchers look ahead.
 class message_slot {
   public:
     static constexpr std::size_t line_bytes = 64;
     static constexpr std::size_t lines = messenger_options::largest_immediate / line_bytes;
     static_assert(lines * line_bytes == messenger_options::largest_immediate);
     message_cell cell;
-    [[nodiscard]] std::byte* line(std::size_t i) noexcept { return place_[lines - 1 - i].line; }
-    [[nodiscard]] const std::byte* line(std::size_t i) const noexcept { return place_[lines - 1 - i].line; }
+    [[nodiscard]] std::byte* line(std::size_t i) noexcept { return i == 0 ? first_ : place_[lines - 1 - i].line; }
+    [[nodiscard]] const std::byte* line(std::size_t i) const noexcept {
+        return i == 0 ? first_ : place_[lines - 1 - i].line;
+    }
 
   private:
+    /// Beside the cell, with which it is filled and read: prefetchers, which fetch pairs, do no harm there.
+    alignas(64) std::byte first_[line_bytes];
     struct alignas(128) place {
         std::byte line[line_bytes];
     };
-    place place_[lines];
+    place place_[lines - 1];
 };
 
 /// Cells, indexed by message number. Consecutive ones are further apart than the strides that prefetchers learn: 8 B

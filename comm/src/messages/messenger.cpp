@@ -21,6 +21,7 @@ messenger::~messenger() {
 
 void messenger::isend(message_request& request, std::span<const std::byte> data, int to, int tag,
                       std::uint32_t context) noexcept {
+    if (request.done() && engine_->send_now(data, to, tag, context)) return; // it is done already
     engine_->isend(request, data, to, tag, context);
 }
 void messenger::irecv(message_request& request, std::span<std::byte> into, int from, int tag,
@@ -54,6 +55,17 @@ status messenger::recv(std::span<std::byte> into, int from, int tag, message_inf
     message_info& received = info != nullptr ? *info : unwanted;
     if (engine_->recv_now(into, from, tag, context, received)) return engine_->state();
     return engine_->recv(into, from, tag, context, received);
+}
+status messenger::sendrecv(std::span<const std::byte> data, int to, int tag, std::span<std::byte> into, int from,
+                           int in_tag, message_info* info, std::uint32_t context) noexcept {
+    if (engine_->send_now(data, to, tag, context)) return recv(into, from, in_tag, info, context);
+    message_request sending, receiving;
+    isend(sending, data, to, tag, context);
+    irecv(receiving, into, from, in_tag, context);
+    (void)wait(receiving);
+    const status s = wait(sending);
+    if (info != nullptr) *info = receiving.info();
+    return s;
 }
 status messenger::state() const noexcept { return engine_->state(); }
 std::string messenger::pending() const { return engine_->pending(); }

@@ -123,13 +123,10 @@ void recv(void* buffer, std::size_t count, datatype type, int from, int tag, com
 
 void sendrecv(const void* out, std::size_t out_count, datatype out_type, int to, int out_tag, void* in,
               std::size_t in_count, datatype in_type, int from, int in_tag, communicator& c, receive_status* s) {
-    messenger& m = c.messages();
-    message_request sending, receiving;
-    m.isend(sending, bytes_of(out, out_count, out_type), to, out_tag, c.context());
-    m.irecv(receiving, bytes_of(in, in_count, in_type), from, in_tag, c.context());
-    c.require(m.wait(receiving));
-    c.require(m.wait(sending));
-    tell(s, receiving.info());
+    message_info info;
+    c.require(c.messages().sendrecv(bytes_of(out, out_count, out_type), to, out_tag, bytes_of(in, in_count, in_type),
+                                    from, in_tag, &info, c.context()));
+    tell(s, info);
 }
 
 void isend(const void* buffer, std::size_t count, datatype type, int to, int tag, communicator& c, request* r) {

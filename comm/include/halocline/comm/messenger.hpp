@@ -170,6 +170,9 @@ class messenger {
     [[nodiscard]] status send(std::span<const std::byte> data, int to, int tag, std::uint32_t context = 0) noexcept;
     [[nodiscard]] status recv(std::span<std::byte> into, int from, int tag, message_info* info = nullptr,
                               std::uint32_t context = 0) noexcept;
+    /// isend(), irecv(), and waits for both.
+    [[nodiscard]] status sendrecv(std::span<const std::byte> data, int to, int tag, std::span<std::byte> into, int from,
+                                  int in_tag, message_info* info = nullptr, std::uint32_t context = 0) noexcept;
 
     /// The status of the first wait that failed; ok until then.
     [[nodiscard]] status state() const noexcept;
