@@ -7,6 +7,10 @@ halocline_add_test(comm.messenger_test LINK halocline::comm LABELS threads SOURC
 halocline_add_test(comm.messenger_fuzz_test SOURCES messenger_fuzz_test.cpp LINK halocline::comm LABELS threads)
 halocline_add_test(comm.messenger_test TARGET comm_messenger_test RANKS 1 ARGS --gtest_filter=Messenger.*)
 halocline_add_test(comm.messenger_fuzz_test.shm TARGET comm_messenger_fuzz_test RANKS 3)
+# As on a machine whose cores are far apart.
+halocline_add_test(comm.messenger_fuzz_test.streamed TARGET comm_messenger_fuzz_test RANKS 3)
+set_property(TEST comm.messenger_fuzz_test.streamed.r3 APPEND PROPERTY ENVIRONMENT
+  HALOCLINE_TEST_TRANSPORT=shm HALOCLINE_PATH=streamed)
 # Ranks in separate pid namespaces, each with pid 1 there.
 add_test(NAME comm.messenger_fuzz_test.containers COMMAND halocline-run -n 3 -- sh -c
   "unshare -rpf true 2> /dev/null || exit 77; exec unshare -rpf $<TARGET_FILE:comm_messenger_fuzz_test>")

@@ -200,16 +200,17 @@ bool shm_rendezvous::copied_from_staging(message_operation& r, send_record& reco
         record.receiver.read.store(r.pieces_done + 1, std::memory_order_release);
     }
     if (r.pieces_done >= pieces_of(bytes, piece)) return true;
-    if (withdrawn) {
-        core_.fail_withdrawn(r);
-        return true;
+    if (r.source != nullptr && (withdrawn || is_idle(r, record))) {
+        const buffer_place source{reinterpret_cast<std::uint64_t>(std::exchange(r.source, nullptr)), 0};
+        if (memory_.at(source).read(r.data, 0, bytes)) {
+            --core_.counts.staged;
+            ++core_.counts.direct;
+            ++core_.counts.read;
+            return true;
+        }
     }
-    if (r.source == nullptr || !is_idle(r, record)) return false;
-    const buffer_place source{reinterpret_cast<std::uint64_t>(std::exchange(r.source, nullptr)), 0};
-    if (!memory_.at(source).read(r.data, 0, bytes)) return false; // the sender will come
-    --core_.counts.staged;
-    ++core_.counts.direct;
-    ++core_.counts.read;
+    if (!withdrawn) return false;
+    core_.fail_withdrawn(r);
     return true;
 }
 
