@@ -108,7 +108,12 @@ TEST(MessengerPush, CopiesFollowTheMachineToo) {
                 EXPECT_EQ(m.counts().copied_past, copied && far ? places + looks - 1 : 0);
 
                 for (std::uint64_t k = 1; k <= looks; ++k) there_and_back(m, data, j.rank(), k);
-                EXPECT_EQ(m.counts().copied, copied ? places + looks - 1 + (far ? 1 : looks) : 0);
+                const std::uint64_t more = m.counts().copied - (copied ? places + looks - 1 : 0);
+                if (copied && far) { // at least the last of the first looks; more on a slow machine
+                    EXPECT_TRUE(more >= 1 && more <= looks) << more;
+                } else {
+                    EXPECT_EQ(more, copied ? looks : 0);
+                }
                 EXPECT_EQ(m.counts().copied_past, copied ? (far ? places + looks - 1 : looks) : 0) << n;
                 j.barrier();
             });

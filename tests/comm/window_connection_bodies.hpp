@@ -174,7 +174,8 @@ inline void expect_refused_windows_keep_no_memory(const job& j) {
     const auto meet = [&] { static_cast<void>(j.exchange(other, std::array{std::string()})); };
     std::vector<std::size_t> used; // by attempt; it may include what the last ones await farewells for
     std::size_t of_one = 0;
-    for (int attempt = 0; attempt < 10; ++attempt) {
+    constexpr int attempts = 64, under_way = 6; // farewells of so many may be on their way on a slow network
+    for (int attempt = 0; attempt < attempts; ++attempt) {
         meet();
         used.push_back(j.memory().used());
         connection c(j, other[0], {"unlike"});
@@ -189,7 +190,7 @@ inline void expect_refused_windows_keep_no_memory(const job& j) {
         meet(); // so that both know of all windows
         EXPECT_NE(refusal([&] { c.connect(); }).find("'unlike'"), std::string::npos);
     }
-    EXPECT_LE(used.back(), used[2] + 2 * of_one) << of_one << " bytes each";
+    EXPECT_LE(used.back(), used[2] + under_way * of_one) << of_one << " bytes each";
 }
 
 inline void expect_unlike_ends_are_refused(const job& j) {

@@ -176,6 +176,7 @@ bool shm_rendezvous::copied_by_both(message_operation& r, send_record& record, s
     const std::uint64_t theirs = said & ~(send_record::withdrawn | send_record::refused);
     if (r.pieces_done + theirs >= pieces_of(bytes)) {
         if (!r.is_refused && (said & send_record::refused) == 0) return true;
+        r.source = nullptr;
         ask_for_staging(r, record); // all of it again
         return false;
     }
