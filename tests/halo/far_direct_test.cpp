@@ -206,6 +206,45 @@ TEST(FarDirect, WritesInEveryWaitOfTheRank) {
     }
 }
 
+/// A peer may leave once it has received what it waited for, which is nothing here, before this rank looks at anything.
+TEST(FarDirect, ValuesCountWhoseSenderHasLeft) {
+    const comm::job& j = the_job();
+    std::pmr::vector<std::byte> x(64, std::byte(j.rank() + 1), &j.memory());
+    const std::span<std::byte> field = x;
+    const bool sends = j.rank() == 0, receives = j.rank() == 1;
+    std::vector<comm::channel_request> requests;
+    if (sends || receives)
+        requests.push_back({.peer = 1 - j.rank(),
+                            .send_bytes = sends ? x.size() : 0,
+                            .receive_bytes = sends ? 0 : x.size(),
+                            .label = "values",
+                            .direct = true,
+                            .writes = {},
+                            .fields = comm::register_fields(j, transport(), {&field, 1})});
+    if (sends) requests[0].writes.push_back({0, 0, 0, x.size()});
+    std::optional<comm::channel_set> set(std::in_place, j, requests, comm::channel_set_options{"one way", "", {}});
+    requests.clear();
+    const auto until = [&](auto&& done) {
+        for (int i = 0; i < 5000 && !done(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        return done();
+    };
+    set->for_each_far_direct([&](auto& channel) {
+        channel.free(1, 0, 0);
+        if (sends) {
+            EXPECT_TRUE(until([&] { return channel.freed(1); }));
+            channel.send(1, 0, channel.peer_field(1));
+            EXPECT_TRUE(until([&] { return channel.sent(1); }));
+        } else {
+            EXPECT_TRUE(until([&] { return channel.sent(1); })) << "the farewell has arrived";
+            EXPECT_TRUE(channel.arrived(1));
+            EXPECT_EQ(channel.check(1), status::ok);
+            EXPECT_EQ(x.back(), std::byte{1});
+        }
+    });
+    set.reset();
+    j.barrier();
+}
+
 TEST(FarDirect, EndsThePeersWaitWhenAPlanEndsEarly) {
     const comm::job& j = the_job();
     const row r{j};

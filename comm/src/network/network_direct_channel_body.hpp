@@ -91,8 +91,9 @@ status network_direct_channel<World, End>::check(std::uint64_t epoch) const noex
     const End& end = *this->end_;
     const status s = base::check(epoch);
     if (s != status::ok) return s;
-    // The peer has left: before its values arrived, or before it could receive these.
-    return !end.has_values(epoch) || (end.over() && end.values.given < epoch) ? status::aborted : s;
+    // The peer has left: before its values arrived, or before it could receive these, if there are any.
+    const bool unsent = !end.values.writes.empty() && end.values.given < epoch;
+    return !end.has_values(epoch) || (end.over() && unsent) ? status::aborted : s;
 }
 
 } // namespace halocline::comm
