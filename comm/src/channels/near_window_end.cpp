@@ -15,10 +15,6 @@
 namespace halocline::comm {
 namespace {
 
-/// Through slots nobody waits for this step's token; up to this size that saves more than the receiver's copy costs
-/// (docs/decisions/0011-windows.md).
-constexpr std::size_t largest_in_slot = 1024;
-
 /// From this size on, help from a waiting receiver saves more than it costs: the counter's line or, where the receiver
 /// reads the source by a system call, that call (docs/decisions/0044-windows-copied-by-both.md,
 /// 0047-ordinary-memory.md).

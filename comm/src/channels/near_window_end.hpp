@@ -77,10 +77,11 @@ class near_window_end {
         if (!direct_) std::memcpy(request_.buffer, received(step), bytes);
     }
     /// Called when the sender's step begins or has ended: prefetches the line of the token that post() checks next,
-    /// which should have arrived by now; and claims the lines of a slot, which the receiver has read. (Claimed as soon as
-    /// the step before has ended, some go back to a receiver that already polls.)
+    /// which should have arrived by now; and prefetches the lines of a small slot, which the receiver has read. (If that
+    /// were done as soon as the step before has ended, some would go back to a receiver that already polls.)
     void step_begins(std::uint64_t step) noexcept {
         if (direct_) return prefetch_token(step);
+        if (request_.bytes() > largest_in_slot) return; // write() claims or bypasses its lines
         for (std::size_t i = 0; i < request_.bytes(); i += 64) prefetch_for_writing(target(step) + i);
         channel_->prepare(step);
     }
@@ -112,6 +113,9 @@ class near_window_end {
     [[nodiscard]] std::string describe() const;
 
   private:
+    /// Through slots nobody waits for this step's token; up to this size that saves more than the receiver's copy costs
+    /// (docs/decisions/0011-windows.md).
+    static constexpr std::size_t largest_in_slot = 1024;
     void prefetch_token(std::uint64_t token) const noexcept { __builtin_prefetch(&channel_->label(token)); }
     void reach_source(const peer_memory& memory, buffer_place source);
     void copy_offered(std::uint64_t step) noexcept;
