@@ -3,6 +3,7 @@
 #include "job/layout_number.hpp"
 
 #include "channels/near_window_end.hpp"
+#include "channels/small_window_end.hpp"
 #include "channels/sum_label.hpp"
 #include "control/socket_frames.hpp"
 #include "job/business_card.hpp"
@@ -39,8 +40,11 @@ struct known_layout {
     std::uint32_t number;
     std::uint64_t fingerprint;
 };
-constexpr known_layout known[]{
-    {1, 0x092f2f302f248ea6}, {2, 0x346c6f79324e38b2}, {3, 0xc5147cec20e3781f}, {4, 0x7a718f2675f72361}};
+constexpr known_layout known[]{{1, 0x092f2f302f248ea6},
+                               {2, 0x346c6f79324e38b2},
+                               {3, 0xc5147cec20e3781f},
+                               {4, 0x7a718f2675f72361},
+                               {5, 0x213a507da4acecba}};
 
 std::uint64_t fingerprint_of(std::string_view bytes) { // FNV-1a
     std::uint64_t h = 0xcbf29ce484222325;
@@ -83,6 +87,17 @@ void add_slabs(facts& all) {
         all.add("  slots at", static_cast<std::uint64_t>(b.slots - start));
         all.add("  apart", b.stride);
     }
+    for (const std::size_t payload : {std::size_t{48}, std::size_t{49}, std::size_t{1000}}) {
+        alignas(128) static std::byte start[window_slots::block_bytes(1000)];
+        const window_slots slots(start, payload);
+        all.add("window_slots", window_slots::block_bytes(payload));
+        all.add("  first message at", static_cast<std::uint64_t>(slots.message(0) - start));
+        all.add("  last message at", static_cast<std::uint64_t>(slots.message(window_slots::count - 1) - start));
+        const window_slots::label& behind = slots.of(0);
+        all.add_object("  label", behind, behind.bytes, behind.window_id, behind.step);
+        all.add("  at", static_cast<std::uint64_t>(reinterpret_cast<const std::byte*>(&behind) - start));
+    }
+    all.add("token interval", small_window_end::token_interval);
     const helped_copy h;
     all.add_object("helped_copy", h, h.offered.step, h.offered.bytes, h.offered.mended, h.next, h.received);
     const joint_copy j;

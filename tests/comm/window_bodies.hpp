@@ -9,16 +9,18 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 
 namespace halocline_test {
 
 /// Every message of every step is what its sender posted in that step, whole or in part.
 inline void expect_steps_in_order(const job& j, std::uint64_t steps) {
     constexpr std::array kinds{kind::in_slab, kind::elsewhere, kind::buffered};
-    for (const std::size_t count : {1, 2, 3, 8, 64, 1023, 50'000}) {
+    for (const std::size_t count : {1, 2, 3, 6, 7, 8, 64, 128, 129, 1023, 50'000}) {
         for (const kind s : kinds) {
             for (const kind r : kinds) {
                 auto links = ring_of_links(j, count, s, r);
@@ -156,6 +158,55 @@ inline void expect_posted_messages_move_in_any_wait(const job& j, std::size_t co
         }
         j.barrier();
     } else {
+        j.barrier();
+    }
+}
+
+/// A small window has eight slots and a token in every fourth step: a sender can send seven messages before its receiver
+/// has begun, and four more while that is in step 5. Each arrives unchanged.
+inline void expect_small_windows_run_ahead(const job& j, std::size_t count) {
+    constexpr std::uint64_t begun = 5, told = 4, ahead = 7;
+    words buffer(count, 0, &j.memory());
+    connection c(j, 1 - j.rank(), {"ahead"});
+    if (j.rank() == 0) {
+        send_window<std::uint64_t> w(c, buffer);
+        c.connect();
+        std::uint64_t k = 0;
+        const auto post = [&] {
+            for (std::size_t i = 0; i < count; ++i) buffer[i] = word(0, 0, k, i);
+            EXPECT_EQ(w.init(), status::ok);
+            EXPECT_EQ(w.post(), status::ok);
+        };
+        while (++k <= ahead) { // before the receiver has begun
+            post();
+            ASSERT_TRUE(w.test()) << k;
+            ASSERT_EQ(w.wait(), status::ok);
+        }
+        post();
+        EXPECT_FALSE(w.test()) << "its slot is still taken";
+        j.barrier();
+        ASSERT_EQ(w.wait(), status::ok) << w.pending();
+        while (++k <= told + ahead) {
+            post();
+            ASSERT_EQ(w.wait(), status::ok) << w.pending();
+        }
+        post();
+        EXPECT_FALSE(w.test()) << "nobody has told that step 5 has begun";
+        j.barrier(); // the receiver has left
+        EXPECT_EQ(w.wait(), status::aborted);
+    } else {
+        std::optional<recv_window<std::uint64_t>> there(std::in_place, c, buffer);
+        recv_window<std::uint64_t>& w = *there;
+        c.connect();
+        j.barrier();
+        for (std::uint64_t k = 1; k <= begun; ++k) {
+            ASSERT_EQ(w.start(), status::ok);
+            ASSERT_EQ(w.wait(), status::ok) << w.pending();
+            std::size_t wrong = 0;
+            for (std::size_t i = 0; i < count; ++i) wrong += buffer[i] != word(0, 0, k, i);
+            EXPECT_EQ(wrong, 0u) << k;
+        }
+        there.reset();
         j.barrier();
     }
 }

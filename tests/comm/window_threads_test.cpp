@@ -17,6 +17,11 @@ TEST(WindowThreads, OneWayStream) {
     run_threads(2, [](const job& j) { expect_one_way_stream(j, 500); });
 }
 
+TEST(WindowThreads, SmallOnesRunAhead) {
+    for (const std::size_t count : {1, 6, 7, 128})
+        run_threads(2, [&](const job& j) { expect_small_windows_run_ahead(j, count); });
+}
+
 TEST(WindowThreads, AWaitingReceiverCopiesPieces) {
     job_options options;
     options.path = path::direct; // streamed messages are left to the sender

@@ -7,7 +7,6 @@
 
 namespace halocline::comm {
 
-/// Has the same members as near_window_end, for the same callers.
 template <class Channel>
 class far_window_end : public network_window_end<Channel> {
     using base = network_window_end<Channel>;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a window's messages travel to a peer whose memory is mapped here, which may be this rank itself: through the
-// slots of a shm_channel, or straight into the receiver's own buffer if that lies in its slab. A waiting receiver that
-// can reach the sender's buffer copies pieces of a large message of the second kind itself
-// (docs/decisions/0044-windows-copied-by-both.md).
+// How the messages of a window that is not small (small_window_end.hpp) travel to a peer whose memory is mapped here,
+// which may be this rank itself: through the slots of a shm_channel, or straight into the receiver's own buffer if that
+// lies in its slab. A waiting receiver that can reach the sender's buffer copies pieces of a large message of the second
+// kind itself (docs/decisions/0044-windows-copied-by-both.md).
 #pragma once
 
 #include "connection_core.hpp"
@@ -10,7 +10,9 @@
 #include "job/job_core.hpp"
 #include "job/slab_block.hpp"
 #include "node/peer_memory.hpp"
+#include "window_way.hpp"
 
+#include <halocline/comm/clock.hpp>
 #include <halocline/comm/detail/shm_channel.hpp>
 #include <halocline/comm/detail/streaming_watch.hpp>
 
@@ -48,55 +50,25 @@ class near_window_end {
     near_window_end(const near_window_end&) = delete;
     near_window_end& operator=(const near_window_end&) = delete;
 
-    /// Writes on the card for the other end where the peer may write.
+    // For all of these see window_way.
     void tell(wire_writer& card) const;
-    /// Pre: the rest of `card` is what the other end's tell() wrote.
     void connect(wire_reader& card, int peer, std::uint32_t id);
-    /// Both ends refuse each other: the peer never writes here.  Pre: connect() is not called, either.
     void refuse() noexcept { unmatched_ = true; }
-    [[nodiscard]] bool is_connected(status&) noexcept { return true; }
+    [[nodiscard]] bool is_connected(status&) const noexcept { return true; }
 
-    // Calls of a step.  Pre: connect().
-    [[nodiscard]] shm_channel& channel() noexcept { return *channel_; }
-    [[nodiscard]] status check(std::uint64_t epoch) const noexcept {
-        return lacks_pieces() ? status::aborted : channel_->check_part(epoch);
+    [[nodiscard]] bool sent(std::uint64_t) const noexcept { return true; }
+    [[nodiscard]] status check(std::uint64_t step) const noexcept {
+        return lacks_pieces() ? status::aborted : channel_->check_part(step);
     }
-    /// Receiver: is the step's message here, or its sender gone?
-    [[nodiscard]] bool arrived(std::uint64_t step) const noexcept {
-        return channel_->arrived(step) && (!lacks_pieces() || shm_channel::closed(*channel_->line()));
-    }
-    /// The tokens that permit writing to target(), and sending this step's message; 0: none is needed.
+
     [[nodiscard]] std::uint64_t token_to_fill(std::uint64_t step) const noexcept { return direct_ ? step : step - 1; }
     [[nodiscard]] std::uint64_t token_to_send(std::uint64_t step) const noexcept { return token_to_fill(step); }
+    [[nodiscard]] bool has_token(std::uint64_t token) const noexcept { return channel_->arrived(token); }
     [[nodiscard]] std::byte* target(std::uint64_t step) noexcept { return direct_ ? remote_ : channel_->target(step); }
-    /// Receiver: the size of this step's message, and where a window with a buffer of its own finds it.
-    [[nodiscard]] std::size_t bytes(std::uint64_t step) const noexcept { return channel_->label(step).bytes; }
-    [[nodiscard]] const std::byte* received(std::uint64_t step) const noexcept { return channel_->received(step); }
-    /// Receiver: copies it to the user's buffer, unless it arrived there.
-    void take(std::uint64_t step, std::size_t bytes) const noexcept {
-        if (!direct_) std::memcpy(request_.buffer, received(step), bytes);
-    }
-    /// Called when the sender's step begins or has ended: prefetches the line of the token that post() checks next,
-    /// which should have arrived by now; and prefetches the lines of a small slot, which the receiver has read. (If that
-    /// were done as soon as the step before has ended, some would go back to a receiver that already polls.)
-    void step_begins(std::uint64_t step) noexcept {
-        if (direct_) return prefetch_token(step);
-        if (request_.bytes() > largest_in_slot) return; // write() claims or bypasses its lines
-        for (std::size_t i = 0; i < request_.bytes(); i += 64) prefetch_for_writing(target(step) + i);
-        channel_->prepare(step);
-    }
-    void step_ended(std::uint64_t step) const noexcept {
-        if (!direct_) prefetch_token(step);
-    }
-    /// Measures now and then how far away the peer is (docs/decisions/0032); the bytes from `to` on are about to be
-    /// written in a step that began at `stamp`.
-    void look_for_peer(std::byte* to, std::size_t bytes, std::uint64_t stamp) noexcept;
-    /// Copies a thread's part of a message to where the peer reads it, streamed or not as is best now.
+    /// Streamed or not, as is best now.
     void write(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
-    /// Copies the user's message of a step to target(step). The receiver may still be copying its last pieces
-    /// afterwards.
     void copy(std::uint64_t step, std::size_t bytes) noexcept;
-    /// Sender: are all of the receiver's pieces of that message there? If it could not copy them, copies all.
+    /// If the receiver could not copy its pieces, copies all.
     [[nodiscard]] bool is_copied(std::uint64_t step, std::size_t bytes) noexcept {
         if (copied_by_peer_ == 0) return true;
         const std::uint64_t received = shared_->received.load(std::memory_order_acquire);
@@ -104,18 +76,35 @@ class near_window_end {
         if ((received & helped_copy::refused) != 0) mend(step, bytes);
         return true;
     }
-    /// Receiver: copies pieces of a message that is on its way.
+    void send_message(std::uint64_t step, std::size_t bytes) noexcept { channel_->send_part(step, no_stamp, bytes); }
+    /// The token that post() checks next should have come by now.
+    void step_begins(std::uint64_t step) noexcept {
+        stamp_ = ticks();
+        if (direct_) prefetch_token(step);
+    }
+    void step_ended(std::uint64_t step) const noexcept {
+        if (!direct_) prefetch_token(step);
+    }
+    /// Only now and then (docs/decisions/0032-paths-follow-the-machine.md).
+    void look_for_peer(std::byte* to, std::size_t bytes) noexcept;
+
+    void send_token(std::uint64_t step) noexcept { channel_->send(step, no_stamp); }
+    [[nodiscard]] bool arrived(std::uint64_t step) const noexcept {
+        return channel_->arrived(step) && (!lacks_pieces() || shm_channel::closed(*channel_->line()));
+    }
     void help(std::uint64_t step) noexcept {
         if (shared_ != nullptr && step != last_helped_ && shared_->offered.step.load(std::memory_order_acquire) == step)
             copy_offered(step);
+    }
+    [[nodiscard]] const std::byte* received(std::uint64_t step) const noexcept { return channel_->received(step); }
+    [[nodiscard]] std::size_t bytes(std::uint64_t step) const noexcept { return channel_->label(step).bytes; }
+    void take(std::uint64_t step, std::size_t bytes) const noexcept {
+        if (!direct_) std::memcpy(request_.buffer, received(step), bytes);
     }
 
     [[nodiscard]] std::string describe() const;
 
   private:
-    /// Through slots nobody waits for this step's token; up to this size that saves more than the receiver's copy costs
-    /// (docs/decisions/0011-windows.md).
-    static constexpr std::size_t largest_in_slot = 1024;
     void prefetch_token(std::uint64_t token) const noexcept { __builtin_prefetch(&channel_->label(token)); }
     void reach_source(const peer_memory& memory, buffer_place source);
     void copy_offered(std::uint64_t step) noexcept;
@@ -137,6 +126,7 @@ class near_window_end {
     peer_buffer source_;                              // receiver: the peer's buffer, if direct
     std::optional<shm_channel> channel_;              // once connected
     streaming_watch streaming_;                       // sender
+    std::uint64_t stamp_ = 0;                         // sender: when the step began
     bool claims_ = false;                             // sender: claim lines that the peer has read (decision 0010)
     helped_copy* shared_ = nullptr;                   // set if the receiver may copy pieces
     std::size_t helped_from_ = 0;                     // message size from which on it does

@@ -6,6 +6,7 @@
 #include "control/wire.hpp"
 #include "job/job_core.hpp"
 #include "network/worlds.hpp"
+#include "window_way.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +18,7 @@
 
 namespace halocline::comm {
 
-/// Base of far_window_end and straight_window_end.
+/// Base of far_window_end and straight_window_end; with what those add, a window_way.
 template <class Channel>
 class network_window_end {
   public:
@@ -30,9 +31,8 @@ class network_window_end {
         if constexpr (requires { channel_.connect(theirs); }) channel_.connect(theirs);
         if constexpr (waits_for_peer) connection_.send_letter(request_.sends ? 'S' : 'R', number_, "");
     }
-    /// See near_window_end.
     void refuse() noexcept { channel_.refuse(); }
-    /// Whether the peer has connected its end, too. `state`: set to a bad status if that can no longer be found out.
+    /// Over verbs, once the peer has connected its end, too.
     [[nodiscard]] bool is_connected(status& state) noexcept {
         if (peer_connected_) return true;
         try {
@@ -47,10 +47,13 @@ class network_window_end {
         return peer_connected_ = true;
     }
 
-    [[nodiscard]] Channel& channel() noexcept { return channel_; }
+    [[nodiscard]] bool sent(std::uint64_t step) noexcept { return channel_.sent(step); }
+    [[nodiscard]] bool has_token(std::uint64_t token) noexcept { return channel_.arrived(token); }
+    void send_token(std::uint64_t step) noexcept { channel_.send(step, no_stamp); }
+    void send_message(std::uint64_t step, std::size_t bytes) noexcept { channel_.send_part(step, no_stamp, bytes); }
     void step_begins(std::uint64_t) const noexcept {}
     void step_ended(std::uint64_t) const noexcept {}
-    void look_for_peer(std::byte*, std::size_t, std::uint64_t) const noexcept {}
+    void look_for_peer(std::byte*, std::size_t) const noexcept {}
     void write(std::byte* to, const std::byte* from, std::size_t bytes) const noexcept { std::memcpy(to, from, bytes); }
     [[nodiscard]] bool is_copied(std::uint64_t, std::size_t) const noexcept { return true; }
     void help(std::uint64_t) const noexcept {}

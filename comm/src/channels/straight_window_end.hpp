@@ -62,7 +62,6 @@ class straight_places {
     std::shared_ptr<const direct_memory> memory_;
 };
 
-/// Has the members of near_window_end, because its callers are the same.
 template <class Channel>
 class straight_window_end : private straight_places, public network_window_end<Channel> {
     using base = network_window_end<Channel>;

@@ -11,8 +11,6 @@
 namespace halocline::comm {
 namespace {
 
-constexpr std::uint64_t no_stamp = 0; // nobody asks when the sender of a window began
-
 constexpr std::size_t most_bytes = std::size_t{1} << 56; // per window: the size of its two slots doesn't overflow
 
 std::string shown(std::size_t count, const std::string& element) { return std::to_string(count) + " of " + element; }
@@ -20,7 +18,7 @@ std::string shown(std::size_t count, const std::string& element) { return std::t
 } // namespace
 
 window_end::window_end(std::shared_ptr<connection_core> c, window_request r)
-    : connection_(std::move(c)), request_(std::move(r)),
+    : connection_(std::move(c)), core_(connection_->job.core()), request_(std::move(r)),
       number_(request_.sends ? connection_->sends : connection_->recvs), way_(make_way()) {
     job_core& job = core();
     job.windows.due.reserve(job.windows.count + 1); // so that the data path never allocates
@@ -50,6 +48,8 @@ window_end::way window_end::make_way() {
     if (transport() == verbs_channel::transport) return far(std::in_place_type<far_window_end<verbs_channel>>);
     if (transport() == ofi_channel::transport) return far(std::in_place_type<far_window_end<ofi_channel>>);
     if (transport() == mpi_channel::transport) return far(std::in_place_type<far_window_end<mpi_channel>>);
+    if (request_.bytes() <= small_window_end::most_bytes)
+        return way(std::in_place_type<small_window_end>, core(), request_);
     return way(std::in_place_type<near_window_end>, core(), request_);
 }
 
@@ -91,17 +91,17 @@ status window_end::until(Done done) noexcept {
     return status_;
 }
 
-template <class Way>
-bool window_end::accept(Way& w, std::uint64_t epoch) noexcept {
+template <window_way Way>
+[[gnu::always_inline]] inline bool window_end::accept(Way& w, std::uint64_t epoch) noexcept {
     const status s = w.check(epoch);
     if (s != status::ok) status_ = s == status::aborted ? core().left_by(connection_->peer) : s;
     return s == status::ok;
 }
 
-template <class Way>
-bool window_end::may_write(Way& w, std::uint64_t token) noexcept {
-    if (token > 0 && (!w.channel().arrived(token) || !accept(w, token))) return false;
-    return w.channel().sent(step_ - 1);
+template <window_way Way>
+[[gnu::always_inline]] inline bool window_end::may_write(Way& w, std::uint64_t token) noexcept {
+    if (token > 0 && (!w.has_token(token) || !accept(w, token))) return false;
+    return w.sent(step_ - 1);
 }
 
 bool window_end::may_fill(std::size_t at, std::size_t bytes) noexcept {
@@ -118,14 +118,14 @@ bool window_end::has_member(team t) noexcept {
 }
 
 void window_end::write(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
-    std::visit([&](auto& w) { w.write(to, from, bytes); }, way_);
+    on_way([&](auto& w) { w.write(to, from, bytes); });
 }
 
-template <class Way>
-bool window_end::send(Way& w) noexcept {
+template <window_way Way>
+[[gnu::always_inline]] inline bool window_end::send(Way& w) noexcept {
     if (!request_.sends) {
-        if (!w.channel().sent(step_ - 1)) return false;
-        w.channel().send(step_, no_stamp);
+        if (!w.sent(step_ - 1)) return false;
+        w.send_token(step_);
         return true;
     }
     if (sent_ != step_) {
@@ -133,17 +133,17 @@ bool window_end::send(Way& w) noexcept {
         const bool waited = request_.buffer == nullptr && token == w.token_to_fill(step_); // by fill()
         if (!waited && !may_write(w, token)) return false;
         if (request_.buffer != nullptr) {
-            w.look_for_peer(w.target(step_), post_bytes_, stamp_);
+            w.look_for_peer(w.target(step_), post_bytes_);
             w.copy(step_, post_bytes_);
         }
-        w.channel().send_part(step_, no_stamp, post_bytes_);
+        w.send_message(step_, post_bytes_);
         sent_ = step_;
     }
     return w.is_copied(step_, post_bytes_);
 }
 
-template <class Way>
-void window_end::take(Way& w) noexcept {
+template <window_way Way>
+[[gnu::always_inline]] inline void window_end::take(Way& w) noexcept {
     if (!accept(w, step_)) return;
     received_bytes_ = w.bytes(step_);
     if (received_bytes_ > request_.bytes()) {
@@ -155,13 +155,12 @@ void window_end::take(Way& w) noexcept {
     }
 }
 
-bool window_end::push() noexcept {
-    if (due_ && status_ == status::ok)
-        due_ = !std::visit([this](auto& w) { return w.is_connected(status_) && send(w); }, way_);
+[[gnu::always_inline]] inline bool window_end::push() noexcept {
+    if (due_ && status_ == status::ok) due_ = !on_way([this](auto& w) { return w.is_connected(status_) && send(w); });
     return !due_ || status_ != status::ok;
 }
 
-void window_end::send_soon() noexcept {
+[[gnu::always_inline]] inline void window_end::send_soon() noexcept {
     due_ = true;
     if (push() || listed_) return;
     listed_ = true;
@@ -184,9 +183,8 @@ status window_end::begin() noexcept {
     }
     ++step_;
     phase_ = phase::begun;
-    stamp_ = ticks();
     if (request_.sends) {
-        std::visit([this](auto& w) { w.step_begins(step_); }, way_);
+        on_way([this](auto& w) { w.step_begins(step_); });
         return status_;
     }
     send_soon();
@@ -199,10 +197,10 @@ status window_end::fill() noexcept {
         const auto fillable = [this](auto& w) {
             if (!may_write(w, w.token_to_fill(step_))) return false;
             buffer_ = w.target(step_);
-            w.look_for_peer(buffer_, request_.bytes(), stamp_);
+            w.look_for_peer(buffer_, request_.bytes());
             return true;
         };
-        return std::visit(fillable, way_);
+        return on_way(fillable);
     });
 }
 
@@ -221,15 +219,15 @@ status window_end::post(std::size_t bytes_now) noexcept {
     return status_;
 }
 
-bool window_end::move_on() noexcept {
+[[gnu::always_inline]] inline bool window_end::move_on() noexcept {
     if (!push()) return false;
-    const auto over = [this](auto& w) { return request_.sends ? w.channel().sent(step_) : w.arrived(step_); };
-    return std::visit(over, way_);
+    const auto over = [this](auto& w) { return request_.sends ? w.sent(step_) : w.arrived(step_); };
+    return on_way(over);
 }
 
 void window_end::help() noexcept {
     // If this rank sends, too, its peers most likely do as well: each core is busy with its own copy.
-    if (!request_.sends && core().windows.sending == 0) std::visit([this](auto& w) { w.help(step_); }, way_);
+    if (!request_.sends && core().windows.sending == 0) on_way([this](auto& w) { w.help(step_); });
 }
 
 bool window_end::test() noexcept {
@@ -244,13 +242,14 @@ bool window_end::test() noexcept {
 status window_end::wait() noexcept {
     if (status_ != status::ok) return status_;
     if (phase_ != phase::posted) return misused("wait() without post()");
-    if (until([this] { return move_on(); }) != status::ok) return status_;
+    if (!move_on()) (void)until([this] { return move_on(); });
+    if (status_ != status::ok) return status_;
     phase_ = phase::idle;
     if (request_.sends) {
         --core().windows.sending;
-        std::visit([this](auto& w) { w.step_ended(step_); }, way_);
+        on_way([this](auto& w) { w.step_ended(step_); });
     } else {
-        std::visit([this](auto& w) { take(w); }, way_);
+        on_way([this](auto& w) { take(w); });
     }
     return status_;
 }

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// One end of a window: a channel whose payload goes one way and whose tokens, epochs without payload, come back. Token
-// k says that the receiver has begun step k: it is done with message k - 1, and its own buffer may be written.
+// One end of a window: messages go one way, and tokens come back. Token k says that the receiver has begun step k: it is
+// done with message k - 1, and its own buffer may be written.
 //
-// The sender may therefore send k into slots once token k - 1 is here (the channel requires that anyway), and straight
-// into the receiver's only buffer once token k is here: over shared memory and, if the window is large, over networks
-// that write memory (straight_window_end.hpp).
+// The sender may therefore send k into one of two slots once token k - 1 is here, and straight into the receiver's only
+// buffer once token k is here: over shared memory and, if the window is large, over networks that write memory
+// (straight_window_end.hpp). Small windows of shared memory have more slots and need older tokens
+// (small_window_end.hpp).
 #pragma once
 
 #include "connection_core.hpp"
 #include "far_window_end.hpp"
 #include "near_window_end.hpp"
+#include "small_window_end.hpp"
 #include "straight_window_end.hpp"
+#include "window_way.hpp"
 
 #include <halocline/comm/detail/mpi_channel.hpp>
 #include <halocline/comm/detail/ofi_channel.hpp>
@@ -66,28 +69,34 @@ class window_end {
     [[nodiscard]] status state() const noexcept { return status_; }
 
   private:
-    /// How the messages travel: one alternative per transport, chosen when the window is made.
-    using way = std::variant<near_window_end, far_window_end<verbs_channel>, far_window_end<ofi_channel>,
-                             far_window_end<mpi_channel>, straight_window_end<verbs_window_channel>,
-                             straight_window_end<ofi_window_channel>>;
+    /// How the messages travel, chosen when the window is made.
+    using way = std::variant<small_window_end, near_window_end, far_window_end<verbs_channel>,
+                             far_window_end<ofi_channel>, far_window_end<mpi_channel>,
+                             straight_window_end<verbs_window_channel>, straight_window_end<ofi_window_channel>>;
     enum class phase : std::uint8_t { made, idle, begun, posted };
 
     [[nodiscard]] way make_way();
-    [[nodiscard]] job_core& core() const { return connection_->job.core(); }
+    /// std::visit() for the calls of a step, whose overhead counts where messages are small.
+    template <class F>
+    [[gnu::always_inline]] decltype(auto) on_way(F&& f) noexcept {
+        if (auto* const small = std::get_if<small_window_end>(&way_)) return f(*small);
+        return std::visit(f, way_);
+    }
+    [[nodiscard]] job_core& core() const { return core_; }
     [[nodiscard]] const std::string& transport() const { return core().members[connection_->peer].transport; }
     template <class Done>
     status until(Done done) noexcept;
     /// Checks the message or token of that epoch. If false, the error became the window's status.
-    template <class Way>
+    template <window_way Way>
     bool accept(Way& w, std::uint64_t epoch) noexcept;
     /// Has the previous message left, and has that token come?
-    template <class Way>
+    template <window_way Way>
     bool may_write(Way& w, std::uint64_t token) noexcept;
     /// Sends this step's message or token, as far as possible now. True if nothing is left to do for it.
-    template <class Way>
+    template <window_way Way>
     bool send(Way& w) noexcept;
     /// Delivers a message that is here to the user's buffer, if there is one.
-    template <class Way>
+    template <window_way Way>
     void take(Way& w) noexcept;
     /// Sends what is due. True if the step's message has left, or is here.
     bool move_on() noexcept;
@@ -104,11 +113,12 @@ class window_end {
     }
 
     std::shared_ptr<connection_core> connection_;
+    job_core& core_; // connection_'s
     window_request request_;
     std::uint32_t number_ = 0; // among this connection's windows in this direction
     way way_;
 
-    std::uint64_t step_ = 0, sent_ = 0, stamp_ = 0; // sent_: the last step whose message has gone
+    std::uint64_t step_ = 0, sent_ = 0; // sent_: the last step whose message has gone
     std::size_t post_bytes_ = 0, received_bytes_ = 0;
     // Of windows without a user's buffer: valid between init and post (sender), or wait and init (receiver).
     std::byte* buffer_ = nullptr;

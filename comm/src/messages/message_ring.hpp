@@ -5,7 +5,7 @@
 #pragma once
 
 #include "message_layout.hpp"
-#include "short_copy.hpp"
+#include "node/short_copy.hpp"
 
 #include <atomic>
 #include <cstddef>

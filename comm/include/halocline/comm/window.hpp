@@ -3,9 +3,10 @@
 // three calls per step. init() says that the buffer is free, post() that it is filled; wait() returns when the step is
 // done.
 //
-// The receiver drives: its init() tells the sender that the message of this step may come. Over shared memory a message
-// of more than 1 KiB whose receive buffer lies in the slab (job::memory()) is copied once, into that buffer; any other
-// goes through one of two slots (docs/decisions/0011-windows.md). From 16 KiB on, if the sent buffer lies in the slab
+// The receiver drives: its init() tells the sender that the message of this step may come. Over shared memory windows of
+// up to 1 KiB go through eight slots, so a sender may be a few steps ahead. A larger one whose receive buffer lies in
+// the slab (job::memory()) is copied once, into that buffer; any other goes through one of two slots
+// (docs/decisions/0011-windows.md). From 16 KiB on, if the sent buffer lies in the slab
 // too, a waiting receiver copies a part of it (docs/decisions/0044-windows-copied-by-both.md); from 64 KiB on it does
 // so for other memory as well, by a system call, if that is allowed (docs/decisions/0047-ordinary-memory.md). Where
 // cores are far apart large messages bypass the sender's cache (docs/decisions/0032-paths-follow-the-machine.md).
@@ -163,8 +164,8 @@ class buffered_send_window : public window {
   public:
     buffered_send_window(connection& c, std::size_t count)
         : window(c, {true, element_name<T>(), sizeof(T), count, nullptr}), count_(count) {}
-    /// Begins a step, and waits until the buffer may be written: until the receiver has begun the previous step, or
-    /// this one if, over shared memory, it receives straight into a user's buffer in its slab.
+    /// Begins a step, and waits until the buffer may be written: until the receiver has begun the previous step, or an
+    /// earlier one if the window is small, or this one if it receives straight into a user's buffer in its slab.
     [[nodiscard]] status init() noexcept { return fill(); }
     /// Copies `from` to the elements [at, at + from.size()); in a team, this thread's share of it. The caller
     /// synchronises the team before post(). Does nothing once the status is bad.
