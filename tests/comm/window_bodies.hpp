@@ -192,7 +192,8 @@ inline void expect_small_windows_run_ahead(const job& j, std::size_t count) {
         }
         post();
         EXPECT_FALSE(w.test()) << "nobody has told that step 5 has begun";
-        j.barrier(); // the receiver has left
+        j.barrier(); // the receiver leaves
+        j.barrier();
         EXPECT_EQ(w.wait(), status::aborted);
     } else {
         std::optional<recv_window<std::uint64_t>> there(std::in_place, c, buffer);
@@ -206,6 +207,7 @@ inline void expect_small_windows_run_ahead(const job& j, std::size_t count) {
             for (std::size_t i = 0; i < count; ++i) wrong += buffer[i] != word(0, 0, k, i);
             EXPECT_EQ(wrong, 0u) << k;
         }
+        j.barrier();
         there.reset();
         j.barrier();
     }
