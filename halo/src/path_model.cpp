@@ -14,21 +14,49 @@ std::string microseconds(double seconds) {
     return text.data();
 }
 
+/// Costs that would have been measured if the cores were in the other place: near each other instead of far apart, or
+/// the reverse. Lines that go through the cache take twice as long there, or half (EPYC: 9 to 11 ns near, 19 to 21 far);
+/// those that bypass it, and copies, take as long as here.
+comm::costs in_the_other_place(comm::costs c) {
+    const double factor = c.were_far() ? 0.5 : 2;
+    c.flag_seconds *= factor;
+    c.cached.line_seconds *= factor;
+    c.scattered_line_seconds *= factor;
+    return c;
+}
+
 } // namespace
 
-verdict<path> choose_path(const comm::costs& c, std::size_t bytes, std::int64_t runs, double shared_lines) {
+verdict<path> choose_path(const comm::costs& c, const message_outline& m) {
     const double copy =
-        c.copy_seconds_per_byte * static_cast<double>(bytes) + c.run_seconds * static_cast<double>(runs);
-    const double shared = shared_lines * std::max(0.0, c.scattered_line_seconds - c.cached.line_seconds);
+        c.copy_seconds_per_byte * static_cast<double>(m.bytes) + c.run_seconds * static_cast<double>(m.runs);
+    const double shared = m.shared_lines * std::max(0.0, c.scattered_line_seconds - c.cached.line_seconds);
     if (shared > copy)
         return {path::packed, "lines that ghosts share with sites, " + microseconds(shared) +
                                   ", cost more than a second copy, " + microseconds(copy)};
     constexpr double there = 0.5; // of a round trip
-    const double slot = copy + there * c.cached.line_seconds * comm::written_lines(bytes).whole;
-    const bool pays = slot > c.flag_seconds;
-    return {pays ? path::direct : path::packed, "out of a slot, " + microseconds(slot) + ", takes" +
-                                                    (pays ? " longer" : " no longer") + " than a free flag, " +
-                                                    microseconds(c.flag_seconds)};
+    const double slot = copy + there * c.cached.line_seconds * comm::written_lines(m.bytes).whole;
+    if (slot <= c.flag_seconds)
+        return {path::packed, "out of a slot, " + microseconds(slot) + ", takes no longer than a free flag, " +
+                                  microseconds(c.flag_seconds)};
+    if (m.filled.part > 0 && comm::streaming_pays(path::automatic, c, m.bytes)) {
+        constexpr double writes = 0.5; // of a copy: what it reads is in the time of a line
+        const double past = c.streamed_seconds(m.bytes) + writes * copy;
+        const double in_place = std::min(c.cached_seconds(m.filled), c.streamed_seconds(m.filled));
+        if (past < in_place)
+            return {path::packed, "past the cache as one message, " + microseconds(past) +
+                                      ", takes less than in place, " + microseconds(in_place)};
+    }
+    return {path::direct, "out of a slot, " + microseconds(slot) + ", takes longer than a free flag, " +
+                              microseconds(c.flag_seconds)};
+}
+
+bool depends_on_distance(const comm::costs& c, const message_outline& m) {
+    if (c.take_seconds == 0) return false;
+    const comm::costs other = in_the_other_place(c);
+    const path near = choose_path(c.were_far() ? other : c, m).choice,
+               far = choose_path(c.were_far() ? c : other, m).choice;
+    return near == path::direct && far == path::packed;
 }
 
 verdict<path> choose_far_path(const comm::costs& c, std::size_t bytes, std::int64_t runs) {

@@ -2,8 +2,9 @@
 // The cost model: which path a message takes, and which route edges and corners, by costs measured in the job.
 //
 // * direct: 2 flags, the peer's "free" and then "arrived", and 1 copy. Lines in which ghosts share space with sites of
-//   the peer make one more round trip.
-// * packed: 1 flag and 2 copies, into the slot and out of it, whose lines come from the peer's core.
+//   the peer make one more round trip. Lines that a run fills in part can't bypass the cache.
+// * packed: 1 flag and 2 copies, into the slot and out of it, whose lines come from the peer's core. All of them can
+//   bypass the cache.
 // * Over a network: direct 2 flags and no copy, packed 1 flag and 2 copies.
 // * joint: direct, if both ends copying was measured to be faster than one, for a receiver that waits.
 // * streamed: a fixed cost and one per cache line, as measured; compared with the same through the cache, which is also
@@ -31,11 +32,22 @@ struct verdict {
     std::string why;
 };
 
+/// What an end knows about a message.
+struct message_outline {
+    std::size_t bytes = 0;        ///< that it sends
+    std::int64_t runs = 0;        ///< of contiguous bytes, in what it sends
+    double shared_lines = 0;      ///< of its own, in which ghosts lie next to owned sites
+    comm::written_lines filled{}; ///< of its own, by what arrives; none: unknown
+};
+
 /// Direct or packed, for the message between this rank and a peer. Direct if both ends choose it. An end chooses direct
-/// if (1) the lines that ghosts share with sites cost less than a second copy, and (2) draining a slot takes longer
-/// than a free flag. Lines and flags scale together when cores move, so the choice stays valid.
-/// Pre: bytes and runs are of what is sent; shared_lines are this rank's lines in which ghosts lie next to owned sites.
-verdict<path> choose_path(const comm::costs& c, std::size_t bytes, std::int64_t runs, double shared_lines);
+/// if (1) the lines that ghosts share with sites cost less than a second copy, (2) draining a slot takes longer than a
+/// free flag, and (3) bypassing the cache as one message, and a second copy, take longer than filling the ghosts.
+verdict<path> choose_path(const comm::costs& c, const message_outline& m);
+
+/// Is that message direct while cores are near each other, and packed while they are far apart? Lines and flags scale
+/// together, so (2) stays what it is; but what bypasses the cache costs the same in both places.
+bool depends_on_distance(const comm::costs& c, const message_outline& m);
 
 /// Direct or packed over a network, whose device writes runs from field to field: direct saves packing here and
 /// unpacking there, and costs a free flag and one write per run.

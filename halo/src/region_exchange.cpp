@@ -13,23 +13,23 @@
 namespace halocline::halo {
 namespace {
 
-/// Writes sites [first, last) of field f: to their places in the peer's field at `to`, or in the part of the message
-/// that begins there.
-void put(const region_message& m, std::size_t f, const field_view& source, real_format as, std::byte* to,
-         std::int64_t first, std::int64_t last) noexcept {
-    if (as.converts()) return put_converted(source, m.out[f], as, to, first, last);
+/// Writes sites [first, last) of a field by that copy: to their places in the peer's field at `to`, or in the part of the
+/// message that begins there, which may be `assembled` (region_message::is_assembled).
+void put(const site_copy& out, const path_watch& watch, bool assembled, const field_view& source, real_format as,
+         std::byte* to, std::int64_t first, std::int64_t last) noexcept {
+    if (as.converts()) return put_converted(source, out, as, to, first, last);
     const auto copy = [&](std::byte* start, std::int64_t begin, std::int64_t end) {
-        m.out[f].copy(source.data, start, source.shape, begin, end);
+        out.copy(source.data, start, source.shape, begin, end);
     };
-    if (m.is_assembled(source.shape)) return fill_sites(m.watch, source.shape.bytes(), first, last, to, copy);
-    if (m.watch.streamed()) return m.out[f].stream(source.data, to, source.shape, first, last);
-    if (!m.watch.claims()) return copy(to, first, last);
+    if (assembled) return fill_sites(watch, source.shape.bytes(), first, last, to, copy);
+    if (watch.streamed()) return out.stream(source.data, to, source.shape, first, last);
+    if (!watch.claims()) return copy(to, first, last);
     // By blocks, so that claimed lines are still in the first-level cache when they are filled.
     constexpr std::int64_t block_bytes = 8192;
     const std::int64_t sites = std::max<std::int64_t>(1, block_bytes / static_cast<std::int64_t>(source.shape.bytes()));
     for (std::int64_t next = 0; first < last; first = next) {
         next = std::min(last, first + sites);
-        m.out[f].claim(to, source.shape, first, next);
+        out.claim(to, source.shape, first, next);
         copy(to, first, next);
     }
 }
@@ -58,9 +58,13 @@ region_plan::state::state(const comm::job& j, const std::vector<transfer>& sends
     format = {options.format, static_cast<float>(options.scale)};
     for (const field_view& f : bindings.front().source) site_bytes += format.bytes(f.shape);
     job.collectively([&] { refuse_wrapping_sizes(); });
+    const auto sent_bytes = [&](const region_message& m) {
+        return static_cast<std::size_t>(m.send_sites) * site_bytes;
+    };
     limit_claims(
-        messages, [](region_message& m) -> path_watch& { return m.watch; },
-        [&](const region_message& m) { return static_cast<std::size_t>(m.send_sites) * site_bytes; });
+        messages, [](region_message& m) -> path_watch& { return m.watch; }, sent_bytes);
+    limit_claims(
+        messages, [](region_message& m) -> path_watch& { return m.by_slot ? m.by_slot->watch : m.watch; }, sent_bytes);
     piece_bytes = least_piece_bytes(comm::measured_costs(job));
     for (const region_message& m : messages) most_sites = std::max({most_sites, m.send_sites, m.receive_sites});
     joint = std::ranges::any_of(messages, &region_message::joint);
@@ -94,6 +98,7 @@ void region_plan::state::make_channels(const std::string& shape) {
                             .label = "values",
                             .direct = m.path == path::direct,
                             .joint = m.joint,
+                            .slotted = m.by_slot.has_value(),
                             .writes = m.writes,
                             .fields = m.known});
     comm::channel_set_options set_options{.name = options.name, .shape = shape, .written_by_peers = {}};
@@ -133,19 +138,22 @@ void region_plan::state::start(int which) noexcept {
         messages[channel.index()].there = false;
         ++unsent;
     });
-    const std::vector<field_view>& source = bindings[which].source;
+    channels.for_each_direct([&]<class Channel>(Channel& channel) {
+        if constexpr (comm::slotted_channel<Channel>) {
+            region_message& m = messages[channel.index()];
+            if (!m.goes_by_slot()) return;
+            std::byte* const message = channel.slot_target(k);
+            look_at(m, message + static_cast<std::size_t>(m.send_sites) * site_bytes / 2);
+            pack(m, m.by_slot->out, m.by_slot->watch, message);
+            channel.send_by_slot(k, stamp, static_cast<std::uint32_t>(which));
+            --unsent;
+        }
+    });
     channels.for_each([&](auto& channel) {
         region_message& m = messages[channel.index()];
         m.there = false;
         look_at(m, channel.target(k) + m.middle);
-        by_team(m.send_sites, [&](std::int64_t first, std::int64_t last) noexcept {
-            std::byte* message = channel.target(k);
-            for (std::size_t f = 0; f < source.size(); ++f) {
-                put(m, f, source[f], format, message, first, last);
-                message += static_cast<std::size_t>(m.send_sites) * format.bytes(source[f].shape);
-            }
-            if (m.watch.streamed()) comm::finish_streams();
-        });
+        pack(m, m.out, m.watch, channel.target(k));
         seal.put(channel.target(k), static_cast<std::size_t>(m.send_sites) * site_bytes, k);
         channel.send(k, stamp, static_cast<std::uint32_t>(which));
     });
@@ -153,6 +161,20 @@ void region_plan::state::start(int which) noexcept {
     driver.store(this_thread(), std::memory_order_relaxed);
     if (unsent > 0) send_direct();
     times.note_start(stamp);
+}
+
+void region_plan::state::pack(const region_message& m, const std::vector<site_copy>& out, const path_watch& watch,
+                              std::byte* message) const noexcept {
+    const std::vector<field_view>& source = bindings[bound].source;
+    by_team(m.send_sites, [&](std::int64_t first, std::int64_t last) noexcept {
+        std::byte* part = message;
+        for (std::size_t f = 0; f < source.size(); ++f) {
+            const site_shape& shape = source[f].shape;
+            put(out[f], watch, shape.bytes() <= largest_streamed_site, source[f], format, part, first, last);
+            part += static_cast<std::size_t>(m.send_sites) * format.bytes(shape);
+        }
+        if (watch.streamed()) comm::finish_streams();
+    });
 }
 
 void region_plan::state::offer() noexcept {
@@ -199,7 +221,7 @@ void region_plan::state::send_direct() noexcept {
         const std::vector<std::size_t>& targets = m.targets[channel.peer_field()];
         const auto copy = [&](std::int64_t first, std::int64_t last) noexcept {
             for (std::size_t f = 0; f < source.size(); ++f)
-                put(m, f, source[f], format, channel.memory() + targets[f], first, last);
+                put(m.out[f], m.watch, false, source[f], format, channel.memory() + targets[f], first, last);
             if (m.watch.streamed()) comm::finish_streams();
         };
         const auto copy_all = [&] {
@@ -222,8 +244,15 @@ void region_plan::state::send_direct() noexcept {
 
 void region_plan::state::review_paths() noexcept {
     if (!looking || !looks.looked(times.last_stamp())) return;
-    for (region_message& m : messages)
-        if (m.watch.decide()) times.note_path_change();
+    for (region_message& m : messages) {
+        if (!m.watch.watches()) continue;
+        bool changed = m.watch.decide() && !m.goes_by_slot();
+        if (m.by_slot) {
+            changed = (m.by_slot->watch.decide() && m.goes_by_slot()) || changed;
+            changed = m.by_slot->distance.decide() || changed;
+        }
+        if (changed) times.note_path_change();
+    }
 }
 
 bool region_plan::state::is_intact(const region_message& m, const std::byte* message) noexcept {
@@ -260,10 +289,19 @@ void region_plan::state::advance() noexcept {
     const std::uint64_t k = epoch + 1;
     if (unsent > 0) send_direct();
     if (joint) help();
-    const auto note_arrived = [&](auto& channel) {
+    const auto take_out = [&](const region_message& m, const std::byte* message) {
+        const std::uint64_t before = comm::ticks();
+        unpack(m, message);
+        times.note_unpacking(comm::ticks() - before);
+    };
+    const auto note_arrived = [&]<class Channel>(Channel& channel) {
         region_message& m = messages[channel.index()];
         if (m.there || !channel.arrived(k) || channel.check(k) != comm::status::ok) return;
-        multiply(m);
+        bool in_place = true;
+        if constexpr (comm::slotted_channel<Channel>) in_place = !channel.came_by_slot(k);
+        if constexpr (comm::slotted_channel<Channel>)
+            if (!in_place) take_out(m, channel.slot_received(k));
+        if (in_place) multiply(m);
         note(m);
     };
     channels.for_each_direct(note_arrived);
@@ -272,10 +310,8 @@ void region_plan::state::advance() noexcept {
         region_message& m = messages[channel.index()];
         if (m.there || !channel.arrived(k) || channel.check(k) != comm::status::ok) return;
         if (broken_from == m.peer) return;
-        const std::uint64_t before = comm::ticks();
         if (!is_intact(m, channel.received(k))) return; // finish() will report it
-        unpack(m, channel.received(k));
-        times.note_unpacking(comm::ticks() - before);
+        take_out(m, channel.received(k));
         note(m);
     });
 }

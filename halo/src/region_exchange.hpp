@@ -72,8 +72,15 @@ struct region_plan::state {
     /// Measures, before a message is written, how far away this byte of it is.  Pre: called by the driver; the byte may
     /// be written.
     void look_at(region_message& m, std::byte* middle) noexcept {
-        if (looking) looks.look(m.watch, middle);
+        if (!looking) return;
+        const std::uint64_t ticks = looks.look(m.watch, middle);
+        if (!m.by_slot || ticks == 0) return;
+        m.by_slot->watch.read(ticks);
+        m.by_slot->distance.read(ticks);
     }
+    /// Fills a message that begins at `message`, by these copies, written as `watch` says.
+    void pack(const region_message& m, const std::vector<site_copy>& out, const path_watch& watch,
+              std::byte* message) const noexcept;
     /// When all messages are sent, decides how they are written from the next exchange on.
     void review_paths() noexcept;
 

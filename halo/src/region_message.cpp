@@ -5,6 +5,7 @@
 #include "run_walk.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace halocline::halo {
 namespace {
@@ -69,6 +70,23 @@ void make_direct(region_message& m, const region_end& end, const binding& fields
         if (m.out.empty() && filled.size() > 0) m.middle = source.shape.offset(filled.inner(), lanes);
         m.out.emplace_back(end.out[f], source.order->lane_width(), filled, lanes);
     }
+}
+
+void make_slot_way(region_message& m, const region_end& end, const binding& fields, const comm::costs& costs) {
+    slot_way way{.out = {}, .watch = {}, .distance = comm::distance_watch(costs)};
+    const position_list sent = position_list::counted(m.send_sites), come = position_list::counted(m.receive_sites);
+    std::size_t bytes = 0;
+    bool assembled = true;
+    for (std::size_t f = 0; f < fields.source.size(); ++f) {
+        const site_shape& shape = fields.source[f].shape;
+        bytes += static_cast<std::size_t>(m.send_sites) * shape.bytes();
+        assembled = assembled && shape.bytes() <= largest_streamed_site;
+        way.out.emplace_back(end.out[f], fields.source[f].order->lane_width(), sent, 1, false);
+        if (m.phased.empty()) m.in.emplace_back(come, 1, end.in[f], fields.destination[f].order->lane_width(), false);
+    }
+    way.watch = choose_writing(assembled ? path::automatic : path::direct, costs, bytes).watch;
+    m.why += "; packed " + way.distance.describe();
+    m.by_slot = std::move(way);
 }
 
 void make_joint(region_message& m, const region_end& end, const binding& fields, const region_outline& theirs) {

@@ -9,15 +9,24 @@
 
 #include <halocline/comm/costs.hpp>
 #include <halocline/comm/detail/direct_memory.hpp>
+#include <halocline/comm/detail/streaming_watch.hpp>
 #include <halocline/halo/detail/path_watch.hpp>
 #include <halocline/halo/detail/site_copy.hpp>
 #include <halocline/halo/region_plan.hpp>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace halocline::halo {
+
+/// How a direct message goes through a slot instead, while cores are far apart.
+struct slot_way {
+    std::vector<site_copy> out; ///< by field: source -> message
+    path_watch watch;           ///< how the slot is written
+    comm::distance_watch distance;
+};
 
 /// Everything between this rank and one peer, both directions.
 struct region_message {
@@ -29,11 +38,13 @@ struct region_message {
     std::string costs;     ///< through the cache and past it, if it can be streamed; see choose_writing()
     std::string why_joint; ///< see why_joint()
     std::int64_t send_sites = 0, receive_sites = 0;
-    std::vector<site_copy> out;       ///< by field: source -> message, or source -> the peer's destination (direct)
-    std::vector<site_copy> in;        ///< by field: message -> destination (packed; direct if some sites have a phase)
+    std::vector<site_copy> out; ///< by field: source -> message, or source -> the peer's destination (direct)
+    /// By field: message -> destination (packed, or by slot; direct if some sites have a phase).
+    std::vector<site_copy> in;
     std::vector<phased_sites> phased; ///< those of the sites that arrive that have a phase
     std::vector<site_copy> again;     ///< by field: destination -> message (direct if some sites have a phase)
     std::vector<site_copy> help;      ///< by field: the peer's source -> destination (joint)
+    std::optional<slot_way> by_slot;  ///< direct, but by slot while cores are far apart
     bool joint = false;               ///< direct, and both ends may copy
     bool offered = false;             ///< joint, and the peer may copy pieces of what this rank sends
     /// Direct: where the peer's destinations lie in its slab, [its binding][field].
@@ -51,12 +62,22 @@ struct region_message {
     [[nodiscard]] bool is_assembled(const site_shape& shape) const noexcept {
         return path != halo::path::direct && shape.bytes() <= largest_streamed_site;
     }
+    /// Does what this rank sends now go by slot?
+    [[nodiscard]] bool goes_by_slot() const noexcept { return by_slot && by_slot->distance.far(); }
+    /// How it travels now.
+    [[nodiscard]] halo::path path_now() const noexcept {
+        if (path != halo::path::direct) return path;
+        if (goes_by_slot()) return halo::path::packed;
+        return watch.streamed() ? halo::path::streamed : offered ? halo::path::joint : halo::path::direct;
+    }
 };
 
 /// Makes the copies of a message whose path is packed.  Pre: its numbers of sites are known.
 void make_packed(region_message& m, const region_end& end, const binding& fields, bool converts);
 /// Makes the copies of a message whose path is direct, or the writes of a network's device.
 void make_direct(region_message& m, const region_end& end, const binding& fields, const region_outline& theirs);
+/// Lets a message whose path is direct go by slot while cores are far apart.
+void make_slot_way(region_message& m, const region_end& end, const binding& fields, const comm::costs& costs);
 /// Lets both ends copy a message whose path is direct.
 void make_joint(region_message& m, const region_end& end, const binding& fields, const region_outline& theirs);
 /// Decides whether it is streamed, and if not, whether lines are claimed.  Pre: it has its copies; the peer's memory is

@@ -18,6 +18,7 @@ void pass(Row& row, Outline& o) {
     row.map(o.sends);
     row.map(o.receives);
     row.number(o.offers_direct);
+    row.number(o.alternates);
     row.number(o.in_the_way);
     row.list(o.targets, [&](auto& fields) { row.list(fields, [&](auto& offset) { row.number(offset); }); });
     const auto pass_sites = [&](auto& field) {

@@ -30,8 +30,9 @@ struct region_outline {
     halo::path asked = path::automatic;
     sites_by_tag sends, receives;
 
-    // What this end thinks of the direct path, which is taken if both ends offer it.
-    bool offers_direct = false;
+    // What this end thinks of the direct path, which is taken if both ends offer it: all the time, or by turns with the
+    // packed one, if either end would change when the cores are moved.
+    bool offers_direct = false, alternates = false;
     obstacle in_the_way = obstacle::none; ///< if it doesn't; none: it would not pay
 
     // If it does: where the other end may write.

@@ -3,6 +3,7 @@
 
 #include <halocline/base/error.hpp>
 #include <halocline/comm/slab.hpp>
+#include <halocline/halo/detail/site_copy.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -75,7 +76,8 @@ region_paths::region_paths(const comm::job& j, const std::vector<binding>& bindi
 path_choice region_paths::choose(const region_end& end) {
     const obstacle seen = obstacle_of(end);
     const verdict<path> found = verdict_on(end, seen);
-    if (!end.far || found.choice != path::direct || register_fields(end)) return {seen, found};
+    if (!end.far) return {seen, found, seen == obstacle::none && alternates(end)};
+    if (found.choice != path::direct || register_fields(end)) return {seen, found};
     return {obstacle::not_registered, verdict_on(end, obstacle::not_registered)};
 }
 
@@ -131,13 +133,25 @@ verdict<path> region_paths::verdict_on(const region_end& end, obstacle in_the_wa
     if (options_.path == path::streamed || options_.path == path::joint) return {path::direct, "asked for"};
     if (options_.path != path::automatic) return {options_.path, "asked for"};
     if (j_.options().path == path::packed) return {path::packed, "the job asks for it"};
-    const std::size_t bytes = bytes_of(end.out);
-    std::int64_t runs = 0;
+    const message_outline seen = seen_from_here(end);
+    return end.far ? choose_far_path(costs_, seen.bytes, seen.runs) : choose_path(costs_, seen);
+}
+
+message_outline region_paths::seen_from_here(const region_end& end) const {
+    message_outline seen{.bytes = bytes_of(end.out)};
     for (std::size_t f = 0; f < end.out.size(); ++f) {
         const field_view& source = fields().source[f];
-        runs += source.order->lane_width() == 1 ? end.out[f].count_runs() : end.out[f].size();
+        seen.runs += source.order->lane_width() == 1 ? end.out[f].count_runs() : end.out[f].size();
     }
-    return end.far ? choose_far_path(costs_, bytes, runs) : choose_path(costs_, bytes, runs, lines_shared_by(end));
+    if (end.far) return seen;
+    seen.shared_lines = lines_shared_by(end);
+    seen.filled = lines_filled_by(end);
+    return seen;
+}
+
+bool region_paths::alternates(const region_end& end) const {
+    return wished() == path::automatic && end.transport == "shm" && !end.joint &&
+           depends_on_distance(costs_, seen_from_here(end));
 }
 
 bool region_paths::register_fields(const region_end& end) {
@@ -170,6 +184,20 @@ double region_paths::lines_shared_by(const region_end& end) const {
         lines += shared_lines(end.in[f], field, sent_.at(f));
     }
     return lines;
+}
+
+comm::written_lines region_paths::lines_filled_by(const region_end& end) const {
+    comm::written_lines all;
+    for (std::size_t f = 0; f < end.in.size(); ++f) {
+        const field_view& field = fields().destination[f];
+        if (field.order->lane_width() > 1) return {};
+        const site_copy in(position_list::counted(end.in[f].size()), 1, end.in[f], 1);
+        const auto start = static_cast<std::size_t>(reinterpret_cast<std::uintptr_t>(field.data) % 64);
+        const comm::written_lines filled = in.lines(start, field.shape);
+        all.whole += filled.whole;
+        all.part += filled.part;
+    }
+    return all;
 }
 
 } // namespace halocline::halo

@@ -31,6 +31,7 @@ struct region_end {
 struct path_choice {
     obstacle in_the_way = obstacle::none; ///< to the direct path
     verdict<path> found{path::packed, {}};
+    bool alternates = false; ///< would the cores, if moved, make it packed instead of direct, or the reverse?
 };
 
 /// Lifetime: refers to its constructor's arguments.
@@ -57,11 +58,15 @@ class region_paths {
     /// Bytes of sites.
     [[nodiscard]] std::size_t bytes_of(const std::vector<position_list>& sites) const;
     [[nodiscard]] obstacle obstacle_of(const region_end& end) const;
+    [[nodiscard]] message_outline seen_from_here(const region_end& end) const;
+    [[nodiscard]] bool alternates(const region_end& end) const;
     [[nodiscard]] verdict<path> verdict_on(const region_end& end, obstacle in_the_way) const;
     /// Registers the fields with the network of that end's peer, once.  False: registration failed.
     bool register_fields(const region_end& end);
     /// Cache lines in which ghosts of that message lie next to owned sites of this rank.
     [[nodiscard]] double lines_shared_by(const region_end& end) const;
+    /// Cache lines of this rank that the message fills, if no field has lanes.
+    [[nodiscard]] comm::written_lines lines_filled_by(const region_end& end) const;
     [[nodiscard]] const binding& fields() const { return bindings_.front(); }
 
     const comm::job& j_;

@@ -79,12 +79,6 @@ std::size_t region_plan::slab_bytes() const { return s_->channels.memory_bytes()
 
 namespace {
 
-/// How a message travels now.
-path path_now(const region_message& m) {
-    if (m.path != path::direct) return m.path;
-    return m.watch.streamed() ? path::streamed : m.offered ? path::joint : path::direct;
-}
-
 /// The reasons for what it is now: review_paths() may have changed how it is written.
 std::string why_now(const region_message& m) {
     const char* const stores = m.costs.empty() ? "" : m.watch.streamed() ? "; streamed: " : "; not streamed: ";
@@ -106,7 +100,7 @@ std::string region_plan::describe() const {
         const region_message& m = s_->messages[channel.index()];
         const std::string_view transport = std::remove_cvref_t<decltype(channel)>::transport;
         std::snprintf(line, sizeof line, "  %5d  %-9s %-8s %12lld %12lld  ", m.peer, transport.data(),
-                      to_string(path_now(m)).data(), static_cast<long long>(m.send_sites),
+                      to_string(m.path_now()).data(), static_cast<long long>(m.send_sites),
                       static_cast<long long>(m.receive_sites));
         table += line + why_column(why_now(m), s_->job.members()[m.peer]) + "\n";
     };

@@ -55,7 +55,8 @@ region_outline outline_of(const comm::job& j, const region_end& end, const path_
     region_outline o{.asked = options.path,
                      .sends = end.sends,
                      .receives = end.receives,
-                     .offers_direct = choice.found.choice == path::direct,
+                     .offers_direct = choice.found.choice == path::direct || choice.alternates,
+                     .alternates = choice.alternates,
                      .in_the_way = choice.in_the_way};
     for (const field_view& f : fields.source) o.shapes.push_back(f.shape);
     if (!o.offers_direct) return o;
@@ -144,11 +145,16 @@ std::vector<region_message> make_messages(const comm::job& j, const std::vector<
             const region_end& end = ends[i];
             const region_outline theirs = decoded(heard[i]);
             require_match(outlines[i], theirs, j.rank(), end.peer, options.name);
-            region_message m = message_of(end, receives, agreed_path(end, choices[i], theirs, paths));
+            const bool alternates =
+                outlines[i].offers_direct && theirs.offers_direct && (outlines[i].alternates || theirs.alternates);
+            region_message m = message_of(end, receives,
+                                          alternates ? verdict<path>{path::direct, choices[i].found.why}
+                                                     : agreed_path(end, choices[i], theirs, paths));
             if (m.path == path::direct) {
                 make_direct(m, end, fields, theirs);
                 if (end.far) m.known = paths.registered(end);
                 if (end.joint) make_joint(m, end, fields, theirs);
+                if (alternates) make_slot_way(m, end, fields, costs);
                 m.offered = paths.is_offered(end);
             } else if (options.path != path::automatic && options.path != path::packed) {
                 throw input_error("'" + options.name + "': " + rank_text(j.rank()) + " can't have path " +

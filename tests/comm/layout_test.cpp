@@ -97,6 +97,8 @@ void add_slabs(facts& all) {
         all.add_object("  label", behind, behind.bytes, behind.window_id, behind.step);
         all.add("  at", static_cast<std::uint64_t>(reinterpret_cast<const std::byte*>(&behind) - start));
     }
+    all.add("shm_slotted_channel", shm_slotted_channel::block_bytes(1000));
+    all.add("  slots at", shm_slotted_channel::slots_at);
     all.add("token interval", small_window_end::token_interval);
     const helped_copy h;
     all.add_object("helped_copy", h, h.offered.step, h.offered.bytes, h.offered.mended, h.next, h.received);

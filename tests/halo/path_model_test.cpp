@@ -72,25 +72,25 @@ TEST(PathModel, KnowsWhatLinesCostWhereRanksShareCores) {
 TEST(PathModel, CopiesDirectlyWhatComesOutOfASlotLaterThanAFlag) {
     const comm::costs c{.flag_seconds = 1e-6, .copy_seconds_per_byte = 1e-10, .run_seconds = 1e-8};
 
-    EXPECT_EQ(halo::choose_path(c, 9'000, 1, 0).choice, path::packed);  // 0.91 us
-    EXPECT_EQ(halo::choose_path(c, 10'000, 1, 0).choice, path::direct); // 1.01 us
-    EXPECT_EQ(halo::choose_path(c, 100, 100, 0).choice, path::direct);  // many short runs
+    EXPECT_EQ(halo::choose_path(c, {9'000, 1, 0}).choice, path::packed);  // 0.91 us
+    EXPECT_EQ(halo::choose_path(c, {10'000, 1, 0}).choice, path::direct); // 1.01 us
+    EXPECT_EQ(halo::choose_path(c, {100, 100, 0}).choice, path::direct);  // many short runs
 
     comm::costs far = c;
-    far.cached.line_seconds = 12.8e-9;                                   // half of that per line, there
-    EXPECT_EQ(halo::choose_path(far, 4'900, 0, 0).choice, path::packed); // 0.98 us
-    EXPECT_EQ(halo::choose_path(far, 5'100, 0, 0).choice, path::direct); // 1.02 us
+    far.cached.line_seconds = 12.8e-9;                                     // half of that per line, there
+    EXPECT_EQ(halo::choose_path(far, {4'900, 0, 0}).choice, path::packed); // 0.98 us
+    EXPECT_EQ(halo::choose_path(far, {5'100, 0, 0}).choice, path::direct); // 1.02 us
 }
 
 TEST(PathModel, PacksWhatWouldShareTooManyLinesWithSitesOfThePeer) {
     comm::costs c{
         .flag_seconds = 1e-7, .copy_seconds_per_byte = 1e-10, .cached = {0, 8e-9}, .scattered_line_seconds = 2e-8};
 
-    EXPECT_EQ(halo::choose_path(c, 20'000, 0, 160).choice, path::direct); // 2 us; 1.92
-    EXPECT_EQ(halo::choose_path(c, 20'000, 0, 170).choice, path::packed); // 2.04
+    EXPECT_EQ(halo::choose_path(c, {20'000, 0, 160}).choice, path::direct); // 2 us; 1.92
+    EXPECT_EQ(halo::choose_path(c, {20'000, 0, 170}).choice, path::packed); // 2.04
 
     c.scattered_line_seconds = 7e-9; // not more expensive than others, by a rough measurement
-    EXPECT_EQ(halo::choose_path(c, 20'000, 0, 1000).choice, path::direct);
+    EXPECT_EQ(halo::choose_path(c, {20'000, 0, 1000}).choice, path::direct);
 }
 
 /// Costs as ranks measured them on a quiet machine, on the same with loops running on all cores, and at the worst.
@@ -117,8 +117,8 @@ TEST(PathModel, ChoosesOnABusyMachineAsOnAQuietOne) {
             for (const std::vector<comm::measurement>& all : {std::vector{busy, busy}, {busy, quiet}}) {
                 const comm::costs c = comm::agreed(all);
                 for (const face_message& m : face_messages())
-                    EXPECT_EQ(halo::choose_path(c, m.bytes, m.runs, m.shared_lines).choice,
-                              halo::choose_path(expected, m.bytes, m.runs, m.shared_lines).choice)
+                    EXPECT_EQ(halo::choose_path(c, {m.bytes, m.runs, m.shared_lines}).choice,
+                              halo::choose_path(expected, {m.bytes, m.runs, m.shared_lines}).choice)
                         << m.bytes << " B, " << m.shared_lines << " shared lines";
                 const halo::ghost_widths all_sides{}, plane{{1, 1, 0, 0}, {1, 1, 0, 0}};
                 EXPECT_EQ(halo::choose_route(c, {2, 2, 1, 1}, plane).choice,
@@ -141,10 +141,10 @@ TEST(PathModel, WritesFacesDirectlyWhereRanksShareCores) {
     const comm::costs c = comm::agreed({sharing, sharing, sharing, sharing});
     const auto face_of = [](std::size_t L, std::size_t site_bytes) { return L * L * L * site_bytes; };
 
-    EXPECT_EQ(halo::choose_path(c, face_of(4, 96), 1, 0).choice, path::packed);
-    EXPECT_EQ(halo::choose_path(c, face_of(6, 96), 1, 0).choice, path::direct);
-    EXPECT_EQ(halo::choose_path(c, face_of(8, 96), 1, 0).choice, path::direct);
-    EXPECT_EQ(halo::choose_path(c, face_of(8, 96), 1, 512).choice, path::packed); // it would share its lines
+    EXPECT_EQ(halo::choose_path(c, {face_of(4, 96), 1, 0}).choice, path::packed);
+    EXPECT_EQ(halo::choose_path(c, {face_of(6, 96), 1, 0}).choice, path::direct);
+    EXPECT_EQ(halo::choose_path(c, {face_of(8, 96), 1, 0}).choice, path::direct);
+    EXPECT_EQ(halo::choose_path(c, {face_of(8, 96), 1, 512}).choice, path::packed); // it would share its lines
 }
 
 /// If the costs say that shared lines are expensive: faces in x of a field with ghosts, whose runs of 96 bytes share

@@ -17,6 +17,7 @@ region_outline example() {
             .sends = {{0, 8}, {4'000'000'000, 0}},
             .receives = {{7, 1'000'000'000'000}},
             .offers_direct = true,
+            .alternates = true,
             .in_the_way = obstacle::none,
             .targets = {{std::size_t{1} << 40, 64}, {0, 128}},
             .filled = {{8, position_list({20, 21, 17, 18, 14, 15, 100})}, {1, {}}}};
@@ -34,6 +35,7 @@ TEST(RegionOutline, ArrivesAsItWasTold) {
     EXPECT_EQ(heard.sends, told.sends);
     EXPECT_EQ(heard.receives, told.receives);
     EXPECT_EQ(heard.offers_direct, told.offers_direct);
+    EXPECT_EQ(heard.alternates, told.alternates);
     EXPECT_EQ(heard.in_the_way, told.in_the_way);
     EXPECT_EQ(heard.targets, told.targets);
     ASSERT_EQ(heard.filled.size(), told.filled.size());

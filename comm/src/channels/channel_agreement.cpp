@@ -15,7 +15,7 @@ namespace {
 struct remote_end {
     std::uint32_t key = 0, peer_key = 0;
     std::uint64_t send_bytes = 0, receive_bytes = 0;
-    bool direct = false, joint = false;
+    bool direct = false, joint = false, slotted = false;
     std::string label;
     end_told told;
 };
@@ -40,6 +40,7 @@ struct remote_set {
             e.receive_bytes = reader.number<std::uint64_t>();
             e.direct = reader.number<bool>();
             e.joint = reader.number<bool>();
+            e.slotted = reader.number<bool>();
             e.label = reader.text();
             e.told.card = reader.text();
             e.told.note = reader.text();
@@ -108,6 +109,11 @@ const remote_end& matching_end(const std::string& name, int me, const channel_re
         throw input_error("'" + name + "': " + mine + by(r.joint) + ", " + other + by(it->joint) +
                           "; ask for the same kind on both ranks");
     }
+    if (r.slotted != it->slotted) {
+        const auto has = [](bool slotted) { return slotted ? " has slots, too" : " has no slots"; };
+        throw input_error("'" + name + "': " + mine + has(r.slotted) + ", " + other + has(it->slotted) +
+                          "; ask for the same kind on both ranks");
+    }
     return *it;
 }
 
@@ -132,6 +138,10 @@ requests_by_peer sorted_by_peer(const job& j, std::span<const channel_request> r
         if (!obstacle.empty()) {
             throw input_error("'" + name + "': '" + r.label + "' is to be direct, but to " + rank_text(r.peer) + " " +
                               obstacle);
+        }
+        if (r.slotted && (!r.direct || r.joint || j.members()[r.peer].transport != shm_channel::transport)) {
+            throw input_error("'" + name + "': '" + r.label + "' is to be direct and to have slots, which only a " +
+                              "channel over shm can that is not copied by both ends");
         }
         if (r.joint && j.members()[r.peer].transport != shm_channel::transport) {
             throw input_error("'" + name + "': '" + r.label + "' is to be copied by both ends, but " +
@@ -191,7 +201,8 @@ std::vector<std::string> exchange_ends(const job& j, const own_ends& ends, const
         for (const std::size_t i : positions) {
             const channel_request& r = ends.requests[i];
             w.number(r.key).number(r.peer_key).number<std::uint64_t>(r.send_bytes);
-            w.number<std::uint64_t>(r.receive_bytes).number(r.direct).number(r.joint).text(r.label).text(cards[i]);
+            w.number<std::uint64_t>(r.receive_bytes).number(r.direct).number(r.joint);
+            w.number(r.slotted).text(r.label).text(cards[i]);
             w.text(r.note);
         }
         peers.push_back(peer);

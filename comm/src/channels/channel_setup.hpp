@@ -151,7 +151,8 @@ class channel_setup {
         for (std::size_t i = 0; i < requests_.size(); ++i) {
             const channel_request& r = requests_[i];
             if (core_.members[r.peer].transport == C::transport &&
-                r.direct == (direct_channel<C> || far_direct_channel<C>)&&r.joint == joint_channel<C>)
+                r.direct == (direct_channel<C> || far_direct_channel<C>)&&r.joint == joint_channel<C> &&
+                r.slotted == slotted_channel<C>)
                 visit(i, r);
         }
     }

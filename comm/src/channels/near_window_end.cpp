@@ -2,6 +2,7 @@
 #include "near_window_end.hpp"
 
 #include "node/copy_claimed.hpp"
+#include <halocline/comm/detail/copy_bytes.hpp>
 #include <halocline/comm/detail/shared_copy.hpp>
 
 #include <halocline/comm/detail/claim_lines.hpp>
@@ -99,7 +100,7 @@ void near_window_end::write(std::byte* to, const std::byte* from, std::size_t by
     if (claims_)
         copy_claimed(to, from, bytes);
     else
-        std::memcpy(to, from, bytes);
+        copy_bytes(to, from, bytes);
 }
 
 void near_window_end::copy(std::uint64_t step, std::size_t bytes) noexcept {

@@ -12,6 +12,7 @@
 #include "node/peer_memory.hpp"
 #include "window_way.hpp"
 
+#include <halocline/comm/detail/copy_bytes.hpp>
 #include <halocline/comm/clock.hpp>
 #include <halocline/comm/detail/shm_channel.hpp>
 #include <halocline/comm/detail/streaming_watch.hpp>
@@ -99,7 +100,7 @@ class near_window_end {
     [[nodiscard]] const std::byte* received(std::uint64_t step) const noexcept { return channel_->received(step); }
     [[nodiscard]] std::size_t bytes(std::uint64_t step) const noexcept { return channel_->label(step).bytes; }
     void take(std::uint64_t step, std::size_t bytes) const noexcept {
-        if (!direct_) std::memcpy(request_.buffer, received(step), bytes);
+        if (!direct_) copy_bytes(request_.buffer, received(step), bytes);
     }
 
     [[nodiscard]] std::string describe() const;

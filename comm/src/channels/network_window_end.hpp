@@ -8,6 +8,8 @@
 #include "network/worlds.hpp"
 #include "window_way.hpp"
 
+#include <halocline/comm/detail/copy_bytes.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -54,7 +56,7 @@ class network_window_end {
     void step_begins(std::uint64_t) const noexcept {}
     void step_ended(std::uint64_t) const noexcept {}
     void look_for_peer(std::byte*, std::size_t) const noexcept {}
-    void write(std::byte* to, const std::byte* from, std::size_t bytes) const noexcept { std::memcpy(to, from, bytes); }
+    void write(std::byte* to, const std::byte* from, std::size_t bytes) const noexcept { copy_bytes(to, from, bytes); }
     [[nodiscard]] bool is_copied(std::uint64_t, std::size_t) const noexcept { return true; }
     void help(std::uint64_t) const noexcept {}
 
@@ -79,7 +81,7 @@ class network_window_end {
         return s == status::peer_died ? core_.lost(connection_.peer, "can't be reached: " + channel_.trouble()) : s;
     }
     void copy_counted(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
-        std::memcpy(to, from, bytes);
+        copy_bytes(to, from, bytes);
         copied_ += bytes;
     }
     /// End of describe(): the bytes that this end has copied between the user's array and a buffer, in all steps.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <halocline/comm/detail/copy_bytes.hpp>
 #include <halocline/comm/window.hpp>
 
 #include "window_end.hpp"
@@ -61,7 +62,7 @@ void window::insert_share(std::size_t at, const std::byte* from, std::size_t byt
 void window::extract_share(std::byte* to, const std::byte* from, std::size_t bytes, team t) const noexcept {
     if (!end_->has_member(t)) return;
     const auto [first, last] = share_of(bytes, t);
-    if (last > first) std::memcpy(to + first, from + first, last - first);
+    if (last > first) copy_bytes(to + first, from + first, last - first);
 }
 
 } // namespace halocline::comm

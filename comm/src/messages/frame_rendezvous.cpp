@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frame_rendezvous.hpp"
 
+#include <halocline/comm/detail/copy_bytes.hpp>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -111,7 +113,7 @@ bool frame_rendezvous::take_piece(std::uint32_t record, const std::byte* payload
     message_operation* const r = receiving_[record];
     if (r == nullptr) return true; // the receive was withdrawn; its sender sends all pieces regardless
     if (bytes > r->asked_bytes - r->moved_bytes) return false;
-    std::memcpy(r->data + r->moved_bytes, payload, bytes);
+    copy_bytes(r->data + r->moved_bytes, payload, bytes);
     ++core_.counts.frame_pieces;
     r->moved_bytes += bytes;
     if (r->moved_bytes == r->asked_bytes) {

@@ -11,6 +11,7 @@
 // stop.
 #pragma once
 
+#include <halocline/comm/detail/copy_bytes.hpp>
 #include <halocline/comm/channel_set.hpp>
 
 #include <cstddef>
@@ -97,7 +98,7 @@ struct frame_stream {
         const std::size_t size = sizeof what + padded(bytes);
         if (!open() || used + size > room) return false;
         std::memcpy(frame + used, &what, sizeof what);
-        if (bytes > 0) std::memcpy(frame + used + sizeof what, payload, bytes);
+        copy_bytes(frame + used + sizeof what, payload, bytes);
         used += size;
         return true;
     }

@@ -2,6 +2,7 @@
 // Copies into lines that another core has read.
 #pragma once
 
+#include <halocline/comm/detail/copy_bytes.hpp>
 #include <halocline/comm/detail/claim_lines.hpp>
 
 #include <algorithm>
@@ -17,7 +18,7 @@ inline void copy_claimed(std::byte* to, const std::byte* from, std::size_t bytes
     for (std::size_t i = 0; i < bytes; i += block) {
         const std::size_t n = std::min(block, bytes - i);
         claim_lines(to + i, to + i + n);
-        std::memcpy(to + i, from + i, n);
+        copy_bytes(to + i, from + i, n);
     }
 }
 

@@ -9,6 +9,7 @@
 #include "control/wire.hpp"
 #include "job/job_core.hpp"
 
+#include <halocline/comm/detail/copy_bytes.hpp>
 #include <halocline/comm/clock.hpp>
 #include <halocline/comm/costs.hpp>
 #include <halocline/comm/detail/take_line.hpp>
@@ -47,10 +48,10 @@ class core_for_now {
 
 void measure_copies(costs& c) {
     constexpr std::size_t run = 96, stride = 16 * run, runs = 64;
-    std::vector<char> from(runs * stride), to(runs * stride);
+    std::vector<std::byte> from(runs * stride), to(runs * stride);
     const double whole = least_seconds(4, [&] {
-        from[0] = static_cast<char>(from[0] + 1);
-        std::memcpy(to.data(), from.data(), to.size());
+        from[0] = static_cast<std::byte>(std::to_integer<int>(from[0]) + 1);
+        copy_bytes(to.data(), from.data(), to.size());
     });
     const double strided = least_seconds(4, [&] {
         for (std::size_t i = 0; i < runs; ++i) std::memcpy(to.data() + i * run, from.data() + i * stride, run);

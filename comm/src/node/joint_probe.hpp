@@ -4,6 +4,7 @@
 
 #include "least_seconds.hpp"
 
+#include <halocline/comm/detail/copy_bytes.hpp>
 #include <halocline/comm/channel_set.hpp>
 #include <halocline/comm/costs.hpp>
 #include <halocline/comm/detail/joint_channel.hpp>
@@ -93,7 +94,7 @@ class joint_probe {
         });
     }
     static void copy_lines(std::byte* to, const std::byte* from, std::int64_t first, std::int64_t last) noexcept {
-        std::memcpy(to + first * line, from + first * line, static_cast<std::size_t>(last - first) * line);
+        copy_bytes(to + first * line, from + first * line, static_cast<std::size_t>(last - first) * line);
     }
 
     job job_;

@@ -5,6 +5,8 @@
 
 #include "job/job_core.hpp"
 
+#include <halocline/comm/detail/copy_bytes.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -38,12 +40,12 @@ class peer_buffer {
     /// Copies its bytes [at, at + bytes).  False: the system refuses.
     [[nodiscard]] bool read(std::byte* to, std::uint64_t at, std::uint64_t bytes) const noexcept {
         if (here_ == nullptr) return pid_ != 0 && read_process(to, at, bytes);
-        if (bytes > 0) std::memcpy(to, here_ + at, bytes);
+        copy_bytes(to, here_ + at, bytes);
         return true;
     }
     [[nodiscard]] bool write(std::uint64_t at, const std::byte* from, std::uint64_t bytes) const noexcept {
         if (here_ == nullptr) return pid_ != 0 && write_process(at, from, bytes);
-        if (bytes > 0) std::memcpy(here_ + at, from, bytes);
+        copy_bytes(here_ + at, from, bytes);
         return true;
     }
 

@@ -8,11 +8,11 @@
 namespace halocline::comm {
 namespace {
 
-/// The least ratio between the time of a line for cores that share no cache and for cores that do.
-constexpr double far_by_near = 3;
-/// How much cheaper a line is if it bypasses the cache, at the geometric mean of both: 0.6 to 1.2 times near, 2 to 3
-/// times far.
-constexpr double cheaper_half_way = 1.5;
+/// The geometric mean of the times of a line near and far, in units of the time that was measured.
+double half_way(const costs& c) { return std::sqrt(c.were_far() ? 1 / far_by_near : far_by_near); }
+
+/// How long a line takes if it takes x times as long as it did when costs were measured.
+double ticks_of(const costs& c, double x) { return x * c.take_seconds / seconds_per_tick(); }
 
 } // namespace
 
@@ -30,12 +30,10 @@ streaming_bounds::streaming_bounds(const costs& c, const written_lines& lines) {
     const double cached = c.cached_seconds(lines), part = c.part_seconds(lines);
     const double past = c.streamed_seconds(lines) - part;
     const double flag = std::min({c.flag_seconds, c.cached.message_seconds, c.streamed.message_seconds});
-    const bool measured_far = cheaper_half_way * c.streamed.line_seconds < c.cached.line_seconds;
-    const double half_way = std::sqrt(measured_far ? 1 / far_by_near : far_by_near);
     const auto better_from = [&](double margin) {
         const double gain = cached - margin * (part + flag);
         const double x = gain > 0 ? margin * (past - flag) / gain : std::numeric_limits<double>::infinity();
-        const double ticks = std::max(x, margin * half_way) * c.take_seconds / seconds_per_tick();
+        const double ticks = ticks_of(c, std::max(x, margin * half_way(c)));
         return ticks < 1e12 ? std::max<std::uint64_t>(1, static_cast<std::uint64_t>(ticks)) : never;
     };
     streamed_above_ = better_from(streaming_margin);
@@ -48,6 +46,17 @@ std::string streaming_bounds::describe() const {
     std::array<char, 96> text{};
     std::snprintf(text.data(), text.size(), "streamed when a line takes more than %.0f ns, no longer below %.0f ns",
                   1e9 * seconds(streamed_above_), 1e9 * seconds(direct_below_));
+    return text.data();
+}
+
+distance_watch::distance_watch(const costs& c)
+    : far_(c.were_far()), far_above_(static_cast<std::uint64_t>(ticks_of(c, streaming_margin * half_way(c)))),
+      near_below_(static_cast<std::uint64_t>(ticks_of(c, half_way(c)))) {}
+
+std::string distance_watch::describe() const {
+    std::array<char, 64> text{};
+    std::snprintf(text.data(), text.size(), "when a line takes more than %.0f ns, no longer below %.0f ns",
+                  1e9 * seconds(far_above_), 1e9 * seconds(near_below_));
     return text.data();
 }
 

@@ -4,6 +4,7 @@
 
 #include "least_seconds.hpp"
 
+#include <halocline/comm/detail/copy_bytes.hpp>
 #include <halocline/comm/channel_set.hpp>
 #include <halocline/comm/costs.hpp>
 #include <halocline/comm/detail/claim_lines.hpp>
@@ -100,7 +101,7 @@ class write_probe {
                 finish_streams();
             } else if (how == writes::cached) {
                 claim_lines(target, target + bytes);
-                std::memcpy(target, source_.data(), bytes);
+                copy_bytes(target, source_.data(), bytes);
             } else {
                 const std::byte* const own = c.received(epoch_) + line / 2; // next to what the peer writes meanwhile
                 for (std::size_t i = 0; i < bytes; i += line) std::memcpy(target + leap * i, own + leap * i, line / 2);

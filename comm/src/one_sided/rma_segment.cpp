@@ -5,6 +5,7 @@
 #include "control/wire.hpp"
 #include "node/copy_claimed.hpp"
 
+#include <halocline/comm/detail/copy_bytes.hpp>
 #include <halocline/comm/clock.hpp>
 #include <halocline/comm/detail/stream_bytes.hpp>
 #include <halocline/comm/detail/take_line.hpp>
@@ -155,7 +156,7 @@ void rma_segment::write_shared(neighbour& peer, std::byte* to, std::span<const s
     } else if (large && bytes.size() <= largest_claimed_) {
         copy_claimed(to, bytes.data(), bytes.size());
     } else {
-        std::memcpy(to, bytes.data(), bytes.size());
+        copy_bytes(to, bytes.data(), bytes.size());
     }
 }
 
@@ -202,7 +203,7 @@ far_link::visited rma_segment::apply(neighbour& peer, const far_item& r, std::sp
     switch (r.kind) {
     case far_item::put:
         if (!fits(bytes.size())) return wrong;
-        if (!bytes.empty()) std::memcpy(payload + r.place, bytes.data(), bytes.size());
+        copy_bytes(payload + r.place, bytes.data(), bytes.size());
         return done;
     case far_item::add:
         if (!fits(sizeof(std::uint64_t)) || r.place % sizeof(std::uint64_t) != 0) return wrong;

@@ -48,6 +48,9 @@ struct channel_request {
     bool direct = false;
     /// Messages may be copied by both ends together: a joint_channel. Only if the peer's transport is shm.
     bool joint = false;
+    /// Direct, and with slots in which a message may lie instead: a slotted_channel. Only if the peer's transport is
+    /// shm, and not joint.
+    bool slotted = false;
     std::string note{}; ///< for the other end, which gets it from channel_set::take_note()
     // Only for a direct channel over a network.
     std::vector<direct_write> writes{}; ///< the writes that make up one message
@@ -217,7 +220,8 @@ class channel_set {
     std::tuple<std::vector<self_channel>, std::vector<shm_channel>, std::vector<shm_joint_channel>,
                std::vector<verbs_channel>, std::vector<ofi_channel>, std::vector<mpi_channel>,
                std::vector<self_direct_channel>, std::vector<shm_direct_channel>, std::vector<shm_joint_direct_channel>,
-               std::vector<verbs_direct_channel>, std::vector<ofi_direct_channel>, std::vector<mock_channel>>
+               std::vector<shm_slotted_channel>, std::vector<verbs_direct_channel>, std::vector<ofi_direct_channel>,
+               std::vector<mock_channel>>
         lanes_;
     std::vector<channel_request> requests_;
     channel_set_options options_;

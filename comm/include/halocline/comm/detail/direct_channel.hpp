@@ -77,6 +77,53 @@ class shm_direct_channel : public shm_channel {
 };
 static_assert(direct_channel<shm_direct_channel> && !channel<shm_direct_channel>);
 
+/// A direct channel with two slots, in one of which a message may lie instead. Its sender decides that for each message,
+/// and need not wait until the peer's field is free: as with shm_channel, a slot is free once the peer's last message is
+/// here. The label says where a message lies.
+///
+/// In the receiver's slab: the block of a shm_direct_channel, then the slots.
+class shm_slotted_channel : public shm_direct_channel {
+  public:
+    /// From the start of a block to its slots.
+    static constexpr std::size_t slots_at = (shm_direct_channel::block_bytes(0) + 127) / 128 * 128;
+    static constexpr std::size_t block_bytes(std::size_t payload_bytes) {
+        return slots_at + 2 * slot_stride(payload_bytes);
+    }
+
+    shm_slotted_channel(std::size_t index, int peer, std::uint32_t plan_id, std::size_t send_bytes,
+                        std::size_t receive_bytes, std::byte* remote, std::byte* local, std::byte* memory) noexcept
+        : shm_direct_channel(index, peer, plan_id, send_bytes, receive_bytes, remote, local, memory),
+          out_(remote + slots_at), in_(local + slots_at) {}
+
+    /// Where a message for a slot is written.  Pre: arrived(epoch - 1).
+    [[nodiscard]] std::byte* slot_target(std::uint64_t epoch) noexcept {
+        return out_ + (epoch & 1) * slot_stride(send_bytes());
+    }
+    /// send() of a message that lies in its slot.
+    void send_by_slot(std::uint64_t epoch, std::uint64_t start_stamp, std::uint32_t field) noexcept {
+        send(epoch, start_stamp, field | in_slot);
+    }
+    /// Pre: arrived(epoch).
+    [[nodiscard]] bool came_by_slot(std::uint64_t epoch) const noexcept {
+        return (label(epoch).field_index & in_slot) != 0;
+    }
+    [[nodiscard]] const std::byte* slot_received(std::uint64_t epoch) const noexcept {
+        return in_ + (epoch & 1) * slot_stride(receive_bytes());
+    }
+
+  private:
+    static constexpr std::uint32_t in_slot = std::uint32_t{1} << 31; // no plan has so many fields
+
+    std::byte *out_, *in_;
+};
+
+template <class C>
+concept slotted_channel = direct_channel<C> && requires(C& c, const C& view, std::uint64_t epoch) {
+    c.send_by_slot(epoch, std::uint64_t{}, std::uint32_t{});
+    { view.came_by_slot(epoch) } -> std::same_as<bool>;
+};
+static_assert(slotted_channel<shm_slotted_channel> && !channel<shm_slotted_channel>);
+
 /// The direct channel of a rank with itself.
 class self_direct_channel : public shm_direct_channel {
   public:

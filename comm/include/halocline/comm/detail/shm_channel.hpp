@@ -109,9 +109,10 @@ class shm_channel {
     static constexpr std::uint64_t farewell = std::numeric_limits<std::uint64_t>::max(); // as an epoch: never comes
     std::uint64_t last_ = 0;                                                             // epoch of the last send
 
+    static constexpr std::size_t slot_stride(std::size_t bytes) { return (bytes + 127) / 128 * 128; }
+
   private:
     static constexpr bool in_line(std::size_t bytes) { return bytes <= sizeof(line_label::immediate); }
-    static constexpr std::size_t slot_stride(std::size_t bytes) { return (bytes + 127) / 128 * 128; }
     static bool ended(const line_label& label, std::uint64_t epoch) noexcept {
         const std::uint64_t end = label.end.load(std::memory_order_acquire);
         return end != 0 && end <= epoch;
