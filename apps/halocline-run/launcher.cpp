@@ -46,6 +46,7 @@ int launcher::run() {
     start();
     while (anybody_runs()) {
         wait();
+        forgive_pause();
         take_signals();
         reap();
         for (const auto& h : hosts_) h->serve();
@@ -105,8 +106,15 @@ void launcher::wait() {
     poll(polled.data(), polled.size(), patience());
 }
 
+void launcher::forgive_pause() {
+    const auto missed = pauses_.missed();
+    if (!kill_at_) return;
+    *kill_at_ += missed;
+    grace_began_ += missed;
+}
+
 int launcher::patience() const {
-    int least = -1;
+    int least = kill_at_ ? 100 : -1; // forgive_pause() depends on it
     for (const auto& end : {deadline_, kill_at_, abandon_at_}) {
         if (!end) continue;
         const auto left = std::chrono::ceil<std::chrono::milliseconds>(*end - clock_type::now()).count();

@@ -4,6 +4,7 @@
 
 #include "command_line.hpp"
 #include "host.hpp"
+#include "pause_watch.hpp"
 
 #include <chrono>
 #include <csignal>
@@ -47,12 +48,14 @@ class launcher final : public rank_events {
 
     // Steps of run()'s loop.
     void wait();
+    /// Adds a pause of this process to the time that ranks have to end.
+    void forgive_pause();
     void take_signals();
     void reap();
     void meet();
     void keep_time();
 
-    /// Milliseconds until the next of the times that keep_time() checks; -1: there is none.
+    /// Milliseconds until the next turn is due: keep_time() has to check the time; -1: it has not.
     [[nodiscard]] int patience() const;
     /// The rank to blame if a gather can't be completed; nullptr if it still can.
     [[nodiscard]] const rank_state* missing() const;
@@ -88,6 +91,7 @@ class launcher final : public rank_events {
     // code.
     bool cause_known_ = false;
     bool killing_ = false;
+    pause_watch pauses_;
     clock_type::time_point grace_began_{};
     std::optional<clock_type::time_point> deadline_, kill_at_, abandon_at_;
 };

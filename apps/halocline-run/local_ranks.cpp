@@ -3,6 +3,7 @@
 
 #include "job/process_look.hpp"
 #include "leftovers.hpp"
+#include "pause_watch.hpp"
 #include "send_queued.hpp"
 
 #include <halocline/base/error.hpp>
@@ -93,7 +94,9 @@ local_ranks::~local_ranks() {
 
 std::string local_ranks::end_leftovers(std::chrono::steady_clock::time_point until) {
     caretaker_.dismiss(); // it would count as left
+    pause_watch pauses;
     while (has_children()) {
+        until += pauses.missed();
         if (std::chrono::steady_clock::now() >= until) return kill_descendants();
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }

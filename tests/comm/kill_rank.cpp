@@ -8,11 +8,13 @@
 #include <halocline/comm/one_sided.hpp>
 #include <halocline/comm/slab.hpp>
 #include <halocline/comm/window.hpp>
+#include <halocline_test/awake_clock.hpp>
 #include <halocline_test/killed_job.hpp>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -166,8 +168,8 @@ int wait_for_tokens(const job& j) {
 
 /// Does nothing that the library notices.
 void compute_for(std::chrono::steady_clock::duration time) {
-    const auto end = std::chrono::steady_clock::now() + time;
-    while (std::chrono::steady_clock::now() < end) {
+    awake_clock clock;
+    while (clock.look() < time) {
     }
 }
 
@@ -297,10 +299,21 @@ int close_all_descriptors(const job& j) {
     }
 }
 
+/// Sleeps until shortly after a signal, then notices the death. (One that computes is spared on a busy machine.)
+[[noreturn]] int sleep_until_signalled(const job& j) {
+    static volatile std::sig_atomic_t signalled = 0;
+    std::signal(SIGUSR1, [](int) { signalled = 1; });
+    announce(j.rank());
+    while (signalled == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    meet_for_ever(j);
+}
+void set_paused_grace(int) { setenv("HALOCLINE_GRACE_MS", std::to_string(paused_grace.count()).c_str(), 1); }
+
 /// The others wait for rank 1.
 void keep_rank_1_from_joining(int rank) {
-    if (rank != 1) return;
     announce(rank);
+    if (rank != 1) return;
     std::this_thread::sleep_for(std::chrono::seconds(20));
 }
 
@@ -359,6 +372,7 @@ constexpr mode modes[]{
     {"closing", close_and_get_stuck},
     {"busy", end_after_other_work},
     {"computing", [](const job&) { return compute_for(std::chrono::seconds(60)), 0; }},
+    {"paused", sleep_until_signalled, true, set_paused_grace},
     {"add", [](const job& j) { return add_for(j, std::chrono::seconds(5), {}); }},
     {"add-and-compute", [](const job& j) { return add_for(j, std::chrono::seconds(1), 5 * stall); }},
 };

@@ -5,6 +5,7 @@
 #include <halocline/comm/processors.hpp>
 
 #include <gtest/gtest.h>
+#include <halocline_test/eventually.hpp>
 #include <halocline_test/forbid_system_calls.hpp>
 #include <halocline_test/killed_job.hpp>
 #include <halocline_test/run_command.hpp>
@@ -47,7 +48,7 @@ TEST(Launcher, NamesTheRankThatNeverJoinedNotOneThatEndedBecauseOfIt) {
 }
 
 TEST(Launcher, TellsRanksThatHaveWaitedTooLongWhoIsMissing) {
-    running_job job_under_test(3, "short-join", 1);
+    running_job job_under_test(3, "short-join", 3);
 
     job_under_test.wait();
 
@@ -153,27 +154,43 @@ TEST(Launcher, LeavesAloneWhatItWasStartedToIgnore) {
     }
 }
 
-/// Runs two ranks under a launcher that gets `signals`.
-command_result run_while_signalled(const std::string& rank, const std::string& signals) {
+/// Runs two ranks under a launcher that gets `signals` when `ready`, a command of a shell, has ended. Files of both begin
+/// with $here.
+command_result run_while_signalled(const std::string& rank, const std::string& signals, const std::string& ready) {
     const scratch_folder scratch;
-    std::ofstream(scratch / "job") << launcher_program() << " -n 2 -- " << rank << " &\nsleep 0.5\nfor s in " << signals
-                                   << "; do kill -$s $!; done\nwait $!\n";
+    std::ofstream(scratch / "job") << "export here=" << (scratch / "") << "\n"
+                                   << launcher_program() << " -n 2 -- " << rank << " &\n"
+                                   << ready << "\nfor s in " << signals << "; do kill -$s $!; done\nwait $!\n";
     return run_command("sh " + (scratch / "job"));
 }
 
 TEST(Launcher, PassesTheUsersOwnSignalsOnAndGoesOn) {
-    const std::string rank = "sh -c 'trap \"one=1\" USR1; trap \"two=1\" USR2; "
+    const std::string rank = "sh -c 'trap \"one=1\" USR1; trap \"two=1\" USR2; touch ${here}ready.$HALOCLINE_RANK; "
                              "while test \"$one$two\" != 11; do sleep 0.05; done; sleep 3; echo both'";
 
-    const command_result run = run_while_signalled(rank, "USR1 USR2");
+    const command_result run = run_while_signalled(
+        rank, "USR1 USR2", "until test -e ${here}ready.0 -a -e ${here}ready.1; do sleep 0.05; done");
 
     EXPECT_EQ(run.exit_code, 0) << run.err;
     EXPECT_EQ(run.out, "both\nboth\n") << "2 s after a signal that ends the job all are killed";
 }
 
+/// The whole machine may have paused.
+TEST(Launcher, DoesNotTakeAPauseOfItsOwnForTimeThatASurvivorHad) {
+    const std::string rank = "sh -c '[ $HALOCLINE_RANK = 1 ] && touch ${here}dead && exit 7; "
+                             "until test -e ${here}end; do sleep 0.05; done; echo saved'";
+    const std::string pause = "until test -e ${here}dead; do sleep 0.05; done; sleep 0.3\n"
+                              "kill -STOP $!; sleep 3; kill -CONT $!; sleep 0.2; touch ${here}end";
+
+    const command_result run = run_while_signalled(rank, "", pause);
+
+    EXPECT_EQ(run.exit_code, 7) << run.err;
+    EXPECT_EQ(run.out, "saved\n") << run.err;
+}
+
 TEST(Launcher, ARankThatDoesNotKnowTheUsersSignalIsEndedByIt) {
-    EXPECT_EQ(run_while_signalled("sleep 30", "USR1").exit_code, 128 + SIGUSR1);
-    EXPECT_EQ(run_while_signalled("sleep 30", "USR2").exit_code, 128 + SIGUSR2);
+    EXPECT_EQ(run_while_signalled("sleep 30", "USR1", "sleep 0.5").exit_code, 128 + SIGUSR1);
+    EXPECT_EQ(run_while_signalled("sleep 30", "USR2", "sleep 0.5").exit_code, 128 + SIGUSR2);
 }
 
 TEST(Launcher, EndsTheJobOnSigquit) {
@@ -230,16 +247,24 @@ TEST(Launcher, SeesTheEndOfItsRanksWhoeverStartedIt) {
     EXPECT_EQ(WEXITSTATUS(how), 9);
 }
 
+using text_lines = std::vector<std::string>;
+
 /// Lines "RANK PROCESSORS", from /proc, of what each rank may use, in the order of ranks.
-std::vector<std::string> processors_by_rank(const std::string& before, const std::string& options) {
+text_lines processors_by_rank(const std::string& before, const std::string& options) {
     std::stringstream said(
         run_command("env " + before + " " + launcher_program() + " " + options +
                     " -- awk '/^Cpus_allowed_list/{print ENVIRON[\"HALOCLINE_RANK\"], $2}' /proc/self/status")
             .out);
-    std::vector<std::string> lines;
+    text_lines lines;
     for (std::string line; std::getline(said, line);) lines.push_back(line);
     std::ranges::sort(lines, {}, [](const std::string& line) { return std::stoi(line); });
     return lines;
+}
+
+/// Another job may have some of the processors, but not for long.
+void expect_processors_by_rank(const std::string& before, const std::string& options, const text_lines& expected) {
+    EXPECT_EQ(eventually([&] { return processors_by_rank(before, options); }, expected), expected)
+        << before << " " << options;
 }
 
 /// Is processor time rationed? Then no rank is bound (apps.quota_test).
@@ -254,7 +279,7 @@ TEST(Launcher, RanksGetProcessorsInOrderOfUseOneForEachThread) {
     const std::vector<int> usable = halocline::comm::usable_processors();
     if (rationed(usable)) GTEST_SKIP() << "a quota allows less than these processors: no rank is bound";
     const auto bound = [&](int ranks, std::size_t each) { // in blocks, or not at all
-        std::vector<std::string> lines;
+        text_lines lines;
         for (std::size_t r = 0; r < static_cast<std::size_t>(ranks); ++r)
             lines.push_back(std::to_string(r) + " " +
                             (static_cast<std::size_t>(ranks) * each > usable.size()
@@ -264,12 +289,12 @@ TEST(Launcher, RanksGetProcessorsInOrderOfUseOneForEachThread) {
     };
     const int all = static_cast<int>(std::min<std::size_t>(16, usable.size()));
 
-    EXPECT_EQ(processors_by_rank("-u OMP_NUM_THREADS", "-n 1"), bound(1, 1));
-    EXPECT_EQ(processors_by_rank("-u OMP_NUM_THREADS", "-n " + std::to_string(all)), bound(all, 1));
-    EXPECT_EQ(processors_by_rank("OMP_NUM_THREADS=2", "-n 1"), bound(1, 2));
-    EXPECT_EQ(processors_by_rank("OMP_NUM_THREADS=2,4", "-n 2"), bound(2, 2));
-    EXPECT_EQ(processors_by_rank("OMP_NUM_THREADS=4096", "-n 2"), bound(2, 4096));
-    EXPECT_EQ(processors_by_rank("OMP_NUM_THREADS=2", "-n 1 --no-bind"), std::vector{"0 " + to_text(usable)});
+    expect_processors_by_rank("-u OMP_NUM_THREADS", "-n 1", bound(1, 1));
+    expect_processors_by_rank("-u OMP_NUM_THREADS", "-n " + std::to_string(all), bound(all, 1));
+    expect_processors_by_rank("OMP_NUM_THREADS=2", "-n 1", bound(1, 2));
+    expect_processors_by_rank("OMP_NUM_THREADS=2,4", "-n 2", bound(2, 2));
+    expect_processors_by_rank("OMP_NUM_THREADS=4096", "-n 2", bound(2, 4096));
+    expect_processors_by_rank("OMP_NUM_THREADS=2", "-n 1 --no-bind", {"0 " + to_text(usable)});
 }
 
 TEST(Launcher, RanksThatOutnumberProcessorsEvenlyShareThemInBlocks) {
@@ -278,15 +303,13 @@ TEST(Launcher, RanksThatOutnumberProcessorsEvenlyShareThemInBlocks) {
     if (rationed(usable)) GTEST_SKIP() << "a quota allows less than these processors: no rank is bound";
     const std::string first = std::to_string(usable[0]), second = std::to_string(usable[1]);
     const std::string both = halocline::comm::to_text({usable[0], usable[1]});
-    const auto on_two = [&](const std::string& threads, const std::string& options) {
-        return processors_by_rank(threads + " taskset -c " + first + "," + second, options);
-    };
+    const std::string on_two = " taskset -c " + first + "," + second;
 
-    EXPECT_EQ(on_two("-u OMP_NUM_THREADS", "-n 4"),
-              (std::vector{"0 " + first, "1 " + first, "2 " + second, "3 " + second}));
-    EXPECT_EQ(on_two("-u OMP_NUM_THREADS", "-n 3"), (std::vector{"0 " + both, "1 " + both, "2 " + both}));
-    EXPECT_EQ(on_two("OMP_NUM_THREADS=2", "-n 2"), (std::vector{"0 " + both, "1 " + both}));
-    EXPECT_EQ(on_two("-u OMP_NUM_THREADS", "-n 2 --no-bind"), (std::vector{"0 " + both, "1 " + both}));
+    expect_processors_by_rank("-u OMP_NUM_THREADS" + on_two, "-n 4",
+                              {"0 " + first, "1 " + first, "2 " + second, "3 " + second});
+    expect_processors_by_rank("-u OMP_NUM_THREADS" + on_two, "-n 3", {"0 " + both, "1 " + both, "2 " + both});
+    expect_processors_by_rank("OMP_NUM_THREADS=2" + on_two, "-n 2", {"0 " + both, "1 " + both});
+    expect_processors_by_rank("-u OMP_NUM_THREADS" + on_two, "-n 2 --no-bind", {"0 " + both, "1 " + both});
 }
 
 TEST(Launcher, BindsNoRanksToWhatAnotherJobHas) {
@@ -294,21 +317,23 @@ TEST(Launcher, BindsNoRanksToWhatAnotherJobHas) {
     if (usable.size() < 2) GTEST_SKIP() << "one processor";
     if (rationed(usable)) GTEST_SKIP() << "a quota allows less than these processors: no rank is bound";
     const std::string first = std::to_string(usable[0]), second = std::to_string(usable[1]);
-    const auto inside = [&](const std::string& job) { // in a job that may use two processors and is bound to one
+    const auto ask = [&](const std::string& job) { // in a job that may use two processors and is bound to one
         const std::string two = "taskset -c " + first + "," + second + " " + launcher_program();
         const command_result run =
             run_command("sh -c \"unset OMP_NUM_THREADS; " + two + " -n 1 -- " + two + " " + job +
                         " -- sh -c 'echo \\$(grep Cpus_allowed_list: /proc/self/status) \\$OMP_NUM_THREADS'\"");
         return run.out + run.err;
     };
+    const auto expect_inside = [&](const std::string& job, const std::string& expected) {
+        EXPECT_EQ(eventually([&] { return ask(job); }, expected), expected) << job;
+    };
     const std::string begin = "Cpus_allowed_list: ", both = halocline::comm::to_text({usable[0], usable[1]});
 
-    EXPECT_EQ(inside("-n 1"), begin + second + "\n");
-    EXPECT_EQ(inside("-n 1 --no-bind"), begin + both + "\n");
+    expect_inside("-n 1", begin + second + "\n");
+    expect_inside("-n 1 --no-bind", begin + both + "\n");
     const std::string left_to_the_scheduler = begin + both + " 1\n";
-    EXPECT_EQ(inside("-n 2"), left_to_the_scheduler + left_to_the_scheduler) << "one is not enough for two";
-    EXPECT_EQ(processors_by_rank("-u OMP_NUM_THREADS", "-n 1"), std::vector{"0 " + first})
-        << "what has ended has nothing";
+    expect_inside("-n 2", left_to_the_scheduler + left_to_the_scheduler);    // one is not enough for two
+    expect_processors_by_rank("-u OMP_NUM_THREADS", "-n 1", {"0 " + first}); // what has ended has nothing
 }
 
 TEST(Launcher, BindingThatIsDemandedAndCannotBeIsAnError) {
@@ -319,7 +344,7 @@ TEST(Launcher, BindingThatIsDemandedAndCannotBeIsAnError) {
     const auto too_many = run_command("env -u OMP_NUM_THREADS " + launcher_program() + " --bind -n 4096 -- true");
     const auto threads = run_command("env OMP_NUM_THREADS=4096 " + demanding + "true");
     const auto taken = run_command(on_one + demanding + demanding + "true");
-    const auto met = run_command(on_one + demanding + "true");
+    const int met = eventually([&] { return run_command(on_one + demanding + "true").exit_code; }, 0);
 
     EXPECT_EQ(too_many.exit_code, 2) << too_many.err;
     EXPECT_EQ(too_many.err, "halocline-run: --bind: the 4096 ranks here take 4096 processors; " +
@@ -330,7 +355,7 @@ TEST(Launcher, BindingThatIsDemandedAndCannotBeIsAnError) {
     EXPECT_EQ(taken.exit_code, 2) << taken.err;
     EXPECT_NE(taken.err.find("1 may be used, and other jobs of halocline-run have bound ranks"), std::string::npos)
         << taken.err;
-    EXPECT_EQ(met.exit_code, 0) << met.err;
+    EXPECT_EQ(met, 0);
 }
 
 TEST(Launcher, NeedsLittleStack) {

@@ -3,6 +3,7 @@
 // them reports it once, and the job continues.
 
 #include <gtest/gtest.h>
+#include <halocline_test/awake_clock.hpp>
 #include <halocline_test/killed_job.hpp>
 #include <halocline_test/send_signal.hpp>
 
@@ -17,6 +18,8 @@ namespace {
 using namespace halocline_test;
 using clock_type = std::chrono::steady_clock;
 
+constexpr int limit_seconds = 100; // of jobs that take 5 s
+
 /// A job of three that adds numbers for 5 s, with some of its ranks stopped for a while.
 struct stopped_job {
     running_job job;
@@ -24,13 +27,14 @@ struct stopped_job {
     clock_type::duration until_told{};
     int code;
 
-    stopped_job(const std::string& mode, const std::vector<int>& who, clock_type::duration time) : job(3, mode, 3) {
+    stopped_job(const std::string& mode, const std::vector<int>& who, clock_type::duration time)
+        : job(start_job(3, mode, 3, limit_seconds)) {
         std::this_thread::sleep_for(std::chrono::milliseconds(300));
-        const auto begin = clock_type::now();
+        awake_clock stopped_for;
         for (const int r : who) send_signal(job.ranks[r], SIGSTOP);
         std::thread resumes([&] {
-            std::this_thread::sleep_for(time);
-            for (const int r : who) send_signal(job.ranks[r], SIGCONT);
+            stopped_for.sleep_until(time);
+            for (const int r : who) kill(job.ranks[r], SIGCONT); // unless the launcher has ended it
         });
         for (std::size_t read = job.said.size(); job.line(); read = job.said.size()) {
             const std::string line = job.said.substr(read);
@@ -39,7 +43,7 @@ struct stopped_job {
                 gone_on.push_back(line);
             } else {
                 told.push_back(line);
-                until_told = clock_type::now() - begin;
+                until_told = stopped_for.passed();
             }
         }
         resumes.join();
@@ -77,7 +81,7 @@ TEST_P(Stopped, ForLongIsToldOnceAndGoesOn) {
         ASSERT_EQ(seen.told.size(), 1u) << seen.job.said;
         EXPECT_TRUE(seen.told[0].starts_with("halocline: " + seen.job.name_of(victim))) << seen.told[0];
         EXPECT_EQ(seen.told[0].find("its process is stopped") != std::string::npos, is_near) << seen.told[0];
-        EXPECT_LT(seen.until_told, 5 * stall) << "promised: " << stall.count() << " + 500 ms";
+        EXPECT_LT(seen.until_told, 5 * stall) << "when it went on; promised: " << stall.count() << " + 500 ms";
         EXPECT_EQ(seen.job.said.find("died"), std::string::npos) << seen.job.said;
         ASSERT_EQ(seen.gone_on.size(), 1u) << seen.job.said;
         EXPECT_TRUE(seen.gone_on[0].starts_with("halocline: " + seen.job.name_of(victim))) << seen.gone_on[0];
@@ -108,7 +112,7 @@ INSTANTIATE_TEST_SUITE_P(OverOfi, Stopped, testing::Values("ofi-add", "ofi-nodes
 #endif
 
 TEST(Stalled, ByComputingIsToldAsWhatItIs) {
-    running_job job(3, "stalls-add-and-compute", 3);
+    running_job job(3, "stalls-add-and-compute", 3, limit_seconds);
     const int code = job.wait();
 
     EXPECT_EQ(code, 0) << job.said;

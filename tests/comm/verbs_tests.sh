@@ -8,7 +8,7 @@ with_leave='^((Straight)?Window\.NoAllocationBetweenInitAndWait|WindowFromOrdina
 
 # A separate folder, because ctest runs both outside and inside the machine.
 mkdir -p Testing && mount -t tmpfs none Testing || exit 1
-ctest -C verbs -L verbs -E verbs_vm --no-tests=error --output-on-failure | tee Testing/report
+ctest -C verbs -L verbs -E verbs_vm --timeout 900 --no-tests=error --output-on-failure | tee Testing/report
 failed=$?
 log=Testing/Temporary/LastTest.log
 if grep -F '(Skipped)' Testing/report; then

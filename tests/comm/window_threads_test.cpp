@@ -46,7 +46,7 @@ TEST(WindowThreads, UnlikeEndsAreRefused) { run_threads(2, expect_unlike_ends_ar
 /// Neither knows that the other waits for a connection with other tags; each reports what it waits for.
 TEST(WindowThreads, TagsThatDontMeetAreShown) {
     job_options options;
-    options.deadline = std::chrono::milliseconds(200);
+    options.deadline = std::chrono::milliseconds(1500); // both must have met by then
     const auto body = [](const job& j) {
         connection c(j, 1 - j.rank(), {"k", j.rank(), 5});
         std::vector<std::uint64_t> values(4);

@@ -17,6 +17,7 @@
 #include <sys/eventfd.h>
 #include <system_error>
 #include <unistd.h>
+#include <utility>
 
 namespace halocline::comm {
 namespace {
@@ -125,24 +126,27 @@ void watchdog::look_at_call() noexcept {
 }
 
 /// Gives the rank its grace time to report the end of the job itself and to get through its destructors; then ends it.
+/// Of a step that lasts long only a part is counted: this process was stopped, or its machine was, and the rank with it.
 void watchdog::await_end() {
-    const std::uint64_t began = ticks();
     const double grace = std::chrono::duration<double>(grace_).count();
     const double cpu_before = look_at(std::to_string(process_) + "/task/" + std::to_string(rank_thread_)).seconds;
     const int step_ms = static_cast<int>(std::clamp<long>(grace_.count() / 50, 1, 50));
+    double waited = 0, waited_before = 0; // seconds since the death was seen; and when the destructor began
+    std::uint64_t last = ticks(), closing = 0;
     while (!stopped_within(step_ms)) {
+        const bool noticed = core_.doing.noticed.load(std::memory_order_relaxed);
         // A waiting rank checks every millisecond, unless a library call does not return.
         const bool waits = core_.memory->record().awaited.load(std::memory_order_relaxed) != failure_record::nobody;
-        double patience = waits ? grace / 8 : grace;
-        if (core_.doing.noticed.load(std::memory_order_relaxed)) {
-            patience = grace;
-            const std::uint64_t closing = core_.doing.closing.load(std::memory_order_relaxed);
-            if (closing == 0 || seconds(ticks() - std::max(closing, began)) < patience) continue;
-        } else if (seconds(ticks() - began) < patience) {
-            continue;
+        const double patience = waits && !noticed ? grace / 8 : grace;
+        const std::uint64_t now = ticks();
+        waited += std::min(seconds(now - std::exchange(last, now)), patience / 5);
+        if (const auto since = core_.doing.closing.load(std::memory_order_relaxed); since != closing) {
+            closing = since;
+            waited_before = waited;
         }
+        if (noticed ? closing == 0 || waited - waited_before < patience : waited < patience) continue;
         constexpr double most = 8; // seconds
-        if (seconds(ticks() - began) > most || !starved(cpu_before, patience)) report_and_exit();
+        if (waited > most || !starved(cpu_before, patience)) report_and_exit();
     }
 }
 

@@ -21,13 +21,14 @@ using clock_type = std::chrono::steady_clock;
 TEST(Deadline, DISABLED_NamesASilentPeer) {
     job_options options = options_under_test();
     // Set-up on a busy or emulated machine must not exceed it.
-    options.deadline = std::chrono::seconds(under_test().transport == "verbs" ? 10 : 3);
+    const bool takes_long = under_test().transport == "verbs" || under_test().transport == "mpi";
+    options.deadline = std::chrono::seconds(takes_long ? 10 : 3);
     std::atomic<bool> over{false};
     const auto body = [&](const job& j) {
         ASSERT_EQ(j.ranks(), 2);
         channel_set set(j, ring(j, 64), {"ring", ""});
         if (j.rank() == 1) {
-            const auto end = clock_type::now() + options.deadline + std::chrono::seconds(10);
+            const auto end = clock_type::now() + options.deadline + std::chrono::seconds(60);
             while (!over && clock_type::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(20));
             return;
         }
@@ -43,7 +44,7 @@ TEST(Deadline, DISABLED_NamesASilentPeer) {
             EXPECT_EQ(e.operation(),
                       "'ring' epoch 1: high from rank 1 over " + std::string(under_test().transport) + " and 1 more");
             EXPECT_GE(waited, options.deadline - std::chrono::milliseconds(100));
-            EXPECT_LT(waited, options.deadline + std::chrono::seconds(8));
+            EXPECT_LT(waited, options.deadline + std::chrono::seconds(40));
         }
         if (!HasFailure()) std::printf("silent rank 1 is named, over %s\n", std::string(under_test().name).c_str());
         std::fflush(stdout); // the launcher may now end this rank too

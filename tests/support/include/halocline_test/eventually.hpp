@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// For what another job of halocline-run on this machine may hold for a while: processors (processor_claims.hpp).
+#pragma once
+
+#include <chrono>
+#include <thread>
+#include <utility>
+
+namespace halocline_test {
+
+/// The first answer of `ask` that is as expected; the last, if none of 20 is, a second apart.
+template <class Ask, class Answer>
+Answer eventually(Ask ask, const Answer& expected) {
+    Answer answer = ask();
+    for (int more = 19; more > 0 && !(answer == expected); --more) {
+        std::this_thread::sleep_for(std::chrono::seconds(1));
+        answer = ask();
+    }
+    return answer;
+}
+
+} // namespace halocline_test
