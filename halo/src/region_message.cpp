@@ -73,7 +73,7 @@ void make_direct(region_message& m, const region_end& end, const binding& fields
 }
 
 void make_slot_way(region_message& m, const region_end& end, const binding& fields, const comm::costs& costs) {
-    slot_way way{.out = {}, .watch = {}, .distance = comm::distance_watch(costs)};
+    slot_way way{.out = {}, .watch = {}, .costs = {}, .distance = comm::distance_watch(costs)};
     const position_list sent = position_list::counted(m.send_sites), come = position_list::counted(m.receive_sites);
     std::size_t bytes = 0;
     bool assembled = true;
@@ -84,7 +84,9 @@ void make_slot_way(region_message& m, const region_end& end, const binding& fiel
         way.out.emplace_back(end.out[f], fields.source[f].order->lane_width(), sent, 1, false);
         if (m.phased.empty()) m.in.emplace_back(come, 1, end.in[f], fields.destination[f].order->lane_width(), false);
     }
-    way.watch = choose_writing(assembled ? path::automatic : path::direct, costs, bytes).watch;
+    writing w = choose_writing(assembled ? path::automatic : path::direct, costs, bytes);
+    way.watch = w.watch;
+    if (assembled) way.costs = std::move(w.why);
     m.why += "; packed " + way.distance.describe();
     m.by_slot = std::move(way);
 }

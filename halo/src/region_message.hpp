@@ -25,6 +25,7 @@ namespace halocline::halo {
 struct slot_way {
     std::vector<site_copy> out; ///< by field: source -> message
     path_watch watch;           ///< how the slot is written
+    std::string costs;          ///< as region_message::costs
     comm::distance_watch distance;
 };
 

@@ -81,8 +81,10 @@ namespace {
 
 /// The reasons for what it is now: review_paths() may have changed how it is written.
 std::string why_now(const region_message& m) {
-    const char* const stores = m.costs.empty() ? "" : m.watch.streamed() ? "; streamed: " : "; not streamed: ";
-    return m.why + stores + m.costs + m.why_joint;
+    const path_watch& watch = m.goes_by_slot() ? m.by_slot->watch : m.watch;
+    const std::string& costs = m.goes_by_slot() ? m.by_slot->costs : m.costs;
+    const char* const stores = costs.empty() ? "" : watch.streamed() ? "; streamed: " : "; not streamed: ";
+    return m.why + stores + costs + m.why_joint;
 }
 
 } // namespace

@@ -60,6 +60,7 @@ inline constexpr std::array random_features{
     feature{"message streamed", 500},
     feature{"message joint", 450},
     feature{"message packed", 1000},
+    feature{"by slot or into the field", 15},
     feature{"message of 64 KiB or more", 90},
     feature{"joint message of 64 KiB or more", 8},
     feature{"message of 512 KiB or more", 1},

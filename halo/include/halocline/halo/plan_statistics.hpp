@@ -20,7 +20,7 @@ struct plan_statistics {
     /// The part of waits (of more than a microsecond) before the last peer on this host had called start().
     /// Extrapolated from every 7th exchange.
     double imbalance_seconds = 0;
-    std::uint64_t path_changes = 0; ///< messages that started or stopped being streamed
+    std::uint64_t path_changes = 0; ///< messages that started or stopped being streamed or packed
     /// Pieces of arriving messages that this rank copied itself while it waited (path joint).
     std::uint64_t pieces_helped = 0;
     std::uint64_t waits_yielded = 0; ///< waits that yielded their core: more ranks than cores, or a late peer

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ghosts in short runs go straight into the neighbour's field while cores are near each other, and by slot while they
+// are far apart. Costs are made up, and so is what a reading of a line tells. Ranks are threads.
+#include "padded_oracle.hpp"
+#include "small_job.hpp"
+
+#include <halocline/comm/clock.hpp>
+#include <halocline/comm/costs.hpp>
+#include <halocline_test/allocation_counter.hpp>
+
+#include <array>
+#include <barrier>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <thread>
+
+using namespace halocline_test;
+using comm::status;
+using halo::path;
+using lattice::decomposition;
+using lattice::field;
+
+namespace {
+
+constexpr std::uint64_t readings_in_a_row = 4;
+
+/// Costs of near or far cores, by which short runs of 96 bytes alternate. Lines that take longer than `take` count as far.
+comm::costs made_up(bool far, double take) {
+    return {.copy_seconds_per_byte = 0.08e-9,
+            .cached = {0, far ? 20e-9 : 10e-9},
+            .streamed = {0, 12e-9},
+            .scattered_line_seconds = far ? 22e-9 : 8e-9,
+            .take_seconds = take,
+            .keep_seconds = 20e-9};
+}
+
+constexpr double never_far = 1, always_far = 1e-12;
+
+bool goes(const shell_plan& p, const std::string& way) {
+    return p.describe().find("  " + way + " ") != std::string::npos;
+}
+
+const decomposition cut_in_x = decomposition::even({8, 4, 4, 4}, {2, 1, 1, 1});
+const halo::ghost_widths one_in_x{{1, 0, 0, 0}, {1, 0, 0, 0}};
+
+field<double> padded(const comm::job& j, int components) {
+    return {site_order::lexicographic(halo::grown(cut_in_x.local_box(j.rank()), one_in_x).extents), components,
+            &j.memory()};
+}
+
+} // namespace
+
+TEST(AlternatingPath, FollowsTheCores) {
+    for (const bool far : {false, true}) {
+        std::barrier meet(2);
+        run(2, [&](const comm::job& j) {
+            comm::assume_costs(j, made_up(far, far ? never_far : always_far));
+            field<double> x = padded(j, 12);
+            shell_plan p(j, cut_in_x, {.widths = one_in_x}, {halo::bind(x)});
+            const std::string first = far ? "packed" : "direct", then = far ? "direct" : "packed";
+            for (std::uint64_t k = 1; k <= 3 * readings_in_a_row; ++k) {
+                fill_padded(x, cut_in_x, j.rank(), one_in_x, k);
+                meet.arrive_and_wait();
+                const std::uint64_t before = allocations();
+                meet.arrive_and_wait();
+                p.start();
+                const status s = p.finish();
+                meet.arrive_and_wait();
+                const std::uint64_t after = allocations();
+                meet.arrive_and_wait();
+
+                ASSERT_EQ(s, status::ok);
+                EXPECT_EQ(after - before, 0U);
+                EXPECT_EQ(wrong_words(x, cut_in_x, j.rank(), {.widths = one_in_x}, k), 0) << k;
+                EXPECT_TRUE(goes(p, k < readings_in_a_row ? first : then)) << k << p.describe();
+                EXPECT_NE(p.describe().find("; packed when a line takes more than "), std::string::npos);
+            }
+            EXPECT_EQ(p.statistics().path_changes, 1U);
+        });
+    }
+}
+
+TEST(AlternatingPath, HasSlotsOfTwiceTheGhosts) {
+    run(2, [&](const comm::job& j) {
+        constexpr std::size_t ghost_bytes = 2 * 4 * 4 * 4 * 96;
+        comm::assume_costs(j, made_up(false, never_far));
+        field<double> x = padded(j, 12);
+        const shell_plan p(j, cut_in_x, {.widths = one_in_x}, {halo::bind(x)});
+
+        EXPECT_GE(p.slab_bytes(), 2 * ghost_bytes);
+        EXPECT_LE(p.slab_bytes(), 2 * ghost_bytes + 4 * sizeof(comm::line_label));
+    });
+}
+
+/// Sites of whole lines are no better off in a slot, and what was asked for stays.
+TEST(AlternatingPath, IsOnlyForShortRunsThatAreLeftToChoose) {
+    run(2, [&](const comm::job& j) {
+        comm::assume_costs(j, made_up(false, always_far));
+        field<double> whole_lines = padded(j, 24), x = padded(j, 12);
+        shell_plan of_whole_lines(j, cut_in_x, {.widths = one_in_x}, {halo::bind(whole_lines)});
+        shell_plan direct(j, cut_in_x, {.widths = one_in_x, .path = path::direct}, {halo::bind(x)});
+        for (shell_plan* p : {&of_whole_lines, &direct}) {
+            for (std::uint64_t k = 1; k <= 2 * readings_in_a_row; ++k) {
+                p->start();
+                ASSERT_EQ(p->finish(), status::ok);
+            }
+            EXPECT_FALSE(goes(*p, "packed")) << p->describe();
+            EXPECT_LE(p->slab_bytes(), 3 * sizeof(comm::line_label));
+        }
+    });
+}
+
+/// Several fields in a message, one site with a phase, two bindings.
+TEST(AlternatingPath, FillsEveryFieldAndPhase) {
+    for (const double take : {always_far, never_far})
+        run(2, [&](const comm::job& j) {
+            comm::assume_costs(j, made_up(true, take));
+            const auto order = site_order::lexicographic({4, 1, 1, 1});
+            std::array<field<double>, 2> x{field<double>(order, 12, &j.memory()),
+                                           field<double>(order, 12, &j.memory())};
+            std::array<field<double>, 2> y{field<double>(order, 12, &j.memory()),
+                                           field<double>(order, 12, &j.memory())};
+            const auto both = [](std::array<field<double>, 2>& f) {
+                halo::binding b = halo::bind(f[0]), more = halo::bind(f[1]);
+                b.source.push_back(more.source[0]);
+                b.destination.push_back(more.destination[0]);
+                return b;
+            };
+            const int other = 1 - j.rank();
+            halo::transfer with_phase{other, 1, {3}};
+            with_phase.phase = -1;
+            halo::region_plan p(j, {{other, 0, {1}}, {other, 1, {2}}}, {{other, 0, {0}}, with_phase},
+                                {both(x), both(y)}, {.name = "both"});
+            const auto value = [](int rank, std::uint64_t k, int f, int site, int c) {
+                return static_cast<double>(1000 * k) + 500 * rank + 100 * f + 12 * site + c;
+            };
+            std::int64_t wrong = 0;
+            for (std::uint64_t k = 1; k <= 100; ++k) {
+                std::array<field<double>, 2>& f = k % 3 == 0 ? y : x;
+                for (int i = 0; i < 2; ++i)
+                    for (const int site : {1, 2})
+                        for (int c = 0; c < 12; ++c) f[i].at(site, c) = value(j.rank(), k, i, site, c);
+                p.start(k % 3 == 0 ? 1 : 0);
+                ASSERT_EQ(p.finish(), status::ok);
+                for (int i = 0; i < 2; ++i)
+                    for (int c = 0; c < 12; ++c)
+                        wrong +=
+                            (f[i].at(0, c) != value(other, k, i, 1, c)) + (f[i].at(3, c) != -value(other, k, i, 2, c));
+            }
+            EXPECT_EQ(wrong, 0);
+            EXPECT_NE(p.describe().find("; packed when a line takes more than "), std::string::npos) << p.describe();
+        });
+}
+
+/// Even ranks soon send by slot, odd ones into the field; early and late ones meet, and fields take turns.
+TEST(AlternatingPath, NeverReadsAStaleOrLaterGhost) {
+    for (const int ranks : {2, 3}) {
+        run(ranks, [&](const comm::job& j) {
+            const bool by_slot = j.rank() % 2 == 0;
+            comm::assume_costs(j, made_up(false, by_slot ? always_far : never_far));
+            const int up = (j.rank() + 1) % ranks, down = (j.rank() + ranks - 1) % ranks;
+            const auto order = site_order::lexicographic({4, 1, 1, 1});
+            field<double> x(order, 12, &j.memory()), y(order, 12, &j.memory());
+            // Sites 1 and 2 are ours; 0 is a copy of the lower neighbour's 2, 3 of the upper one's 1.
+            halo::region_plan plan(j, {{up, 0, {2}}, {down, 1, {1}}}, {{down, 0, {0}}, {up, 1, {3}}},
+                                   {halo::bind(x), halo::bind(y)}, {.name = "line"});
+            std::mt19937 delays(static_cast<unsigned>(j.rank()));
+            const auto dawdle = [&] {
+                const unsigned d = delays() % 64;
+                if (d == 0) std::this_thread::yield();
+                for (std::uint64_t until = comm::ticks() + 20 * d; comm::ticks() < until;) {
+                }
+            };
+            std::uint64_t wrong = 0;
+            for (std::uint64_t k = 1; k <= 15'000; ++k) {
+                const int which = static_cast<int>((k + static_cast<std::uint64_t>(j.rank())) % 2);
+                field<double>& f = which == 0 ? x : y;
+                const auto value = [&](int rank, int site) { return static_cast<double>(k * 100) + 10 * rank + site; };
+                for (int site = 1; site <= 2; ++site)
+                    for (int c = 0; c < 12; ++c) f.at(site, c) = value(j.rank(), site);
+                plan.start(which);
+                dawdle();
+                if (k % 3 == 0) (void)plan.test();
+                ASSERT_EQ(plan.finish(), status::ok);
+                dawdle();
+                for (int c = 0; c < 12; ++c) wrong += (f.at(0, c) != value(down, 2)) + (f.at(3, c) != value(up, 1));
+            }
+            EXPECT_EQ(wrong, 0U);
+            EXPECT_EQ(plan.statistics().path_changes, by_slot ? static_cast<std::uint64_t>(ranks - 1) : 0);
+        });
+    }
+}
