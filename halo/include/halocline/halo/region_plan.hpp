@@ -88,7 +88,8 @@ struct region_plan_options {
     /// Equal on every rank. direct, streamed and joint write straight into the peer's destination; the fields must lie
     /// in slabs. joint: pieces may be copied by receivers that wait, if the sources lie in slabs, too, and the sender
     /// is no team. Over verbs and ofi, direct is for sites that lie in at most 64 runs, in fields without lanes, and
-    /// nothing is streamed.
+    /// nothing is streamed. automatic: sites in short runs may go to the peer's destination or through a slot by turns,
+    /// as cores are moved together and apart.
     /// Err: input_error if direct, streamed or joint is asked for and writing in place is not possible.
     halo::path path = path::automatic;
     /// Adds what arrives to the destinations instead of storing it: once all is here, in the order of peers and tags,
