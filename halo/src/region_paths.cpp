@@ -150,8 +150,7 @@ message_outline region_paths::seen_from_here(const region_end& end) const {
 }
 
 bool region_paths::alternates(const region_end& end) const {
-    return wished() == path::automatic && end.transport == "shm" && !end.joint &&
-           depends_on_distance(costs_, seen_from_here(end));
+    return wished() == path::automatic && end.transport == "shm" && depends_on_distance(costs_, seen_from_here(end));
 }
 
 bool region_paths::register_fields(const region_end& end) {

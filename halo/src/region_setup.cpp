@@ -153,9 +153,11 @@ std::vector<region_message> make_messages(const comm::job& j, const std::vector<
             if (m.path == path::direct) {
                 make_direct(m, end, fields, theirs);
                 if (end.far) m.known = paths.registered(end);
-                if (end.joint) make_joint(m, end, fields, theirs);
-                if (alternates) make_slot_way(m, end, fields, costs);
-                m.offered = paths.is_offered(end);
+                if (alternates)
+                    make_slot_way(m, end, fields, costs);
+                else if (end.joint)
+                    make_joint(m, end, fields, theirs);
+                m.offered = m.joint && paths.is_offered(end);
             } else if (options.path != path::automatic && options.path != path::packed) {
                 throw input_error("'" + options.name + "': " + rank_text(j.rank()) + " can't have path " +
                                   std::string(to_string(options.path)) + " with " + rank_text(end.peer) + ": " + m.why);
