@@ -30,7 +30,7 @@ TEST_F(Window, StepsInOrder) { expect_steps_in_order(job_, steps(100)); }
 TEST_F(Window, OneWayStream) { expect_one_way_stream(job_, steps(1000)); }
 TEST_F(Window, SmallOnesRunAhead) {
     if (job_.transport() != "shm" || job_.ranks() != 2) GTEST_SKIP() << "of two ranks that share memory";
-    expect_small_windows_run_ahead(job_, 64);
+    expect_small_windows_run_ahead(job_, 32);
 }
 TEST_F(Window, AnyOrderOfConnections) { expect_any_order_of_connections(job_); }
 TEST_F(Window, TheFirstMessageWaitsForALateEnd) { expect_the_first_message_waits_for_a_late_end(job_); }

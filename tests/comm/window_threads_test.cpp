@@ -18,7 +18,7 @@ TEST(WindowThreads, OneWayStream) {
 }
 
 TEST(WindowThreads, SmallOnesRunAhead) {
-    for (const std::size_t count : {1, 6, 7, 128})
+    for (const std::size_t count : {1, 6, 7, 32})
         run_threads(2, [&](const job& j) { expect_small_windows_run_ahead(j, count); });
 }
 

@@ -24,7 +24,8 @@ constexpr std::size_t least_helped = 16 * 1024, least_helped_by_system = 64 * 10
 } // namespace
 
 near_window_end::near_window_end(job_core& core, const window_request& r)
-    : core_(core), request_(r), exposed_((!r.sends || r.bytes() >= least_helped) && core.memory->contains(r.buffer)),
+    : core_(core), request_(r),
+      exposed_(r.bytes() >= (r.sends ? least_helped : largest_in_slot + 1) && core.memory->contains(r.buffer)),
       block_(core, shm_channel::block_bytes(exposed_ ? 0 : r.bytes_in()) + (exposed_ ? sizeof(helped_copy) : 0)) {
     new (block_.start()) control_line;
     if (!exposed_) return;
@@ -60,7 +61,7 @@ void near_window_end::connect(wire_reader& card, int peer, std::uint32_t id) {
     const std::size_t bytes = request_.bytes();
     const buffer_place& source = request_.sends ? own : theirs;
     const buffer_place& target = request_.sends ? theirs : own;
-    direct_ = target.in_slab != 0;
+    direct_ = bytes > largest_in_slot && target.in_slab != 0;
     const std::size_t out = direct_ ? 0 : request_.bytes_out(), in = direct_ ? 0 : request_.bytes_in();
     channel_.emplace(std::size_t{0}, peer, id, out, in, remote_block, block_.start());
     helped_from_ = source.in_slab != 0 ? least_helped : least_helped_by_system;
@@ -75,7 +76,7 @@ void near_window_end::connect(wire_reader& card, int peer, std::uint32_t id) {
     const path wish = core_.options.path;
     const costs c = leaves_streaming(wish) && core_.measured ? *core_.measured : costs{};
     streaming_ = streaming_watch(c, bytes, streaming_pays(wish, c, bytes));
-    claims_ = bytes <= largest_claimed();
+    claims_ = bytes > largest_in_slot && bytes <= largest_claimed();
 }
 
 /// Memory outside slabs is reached only through the system, which notices if it has been freed meanwhile; so the memory

@@ -78,10 +78,15 @@ class near_window_end {
         return true;
     }
     void send_message(std::uint64_t step, std::size_t bytes) noexcept { channel_->send_part(step, no_stamp, bytes); }
-    /// The token that post() checks next should have come by now.
+    /// The token that post() checks next should have come by now. The lines of a small slot have been read by the
+    /// receiver. (If that were done as soon as the step before has ended, some would go back to a receiver that already
+    /// polls.)
     void step_begins(std::uint64_t step) noexcept {
         stamp_ = ticks();
-        if (direct_) prefetch_token(step);
+        if (direct_) return prefetch_token(step);
+        if (request_.bytes() > largest_in_slot) return; // write() claims or bypasses its lines
+        for (std::size_t i = 0; i < request_.bytes(); i += 64) prefetch_for_writing(target(step) + i);
+        channel_->prepare(step);
     }
     void step_ended(std::uint64_t step) const noexcept {
         if (!direct_) prefetch_token(step);
@@ -106,6 +111,9 @@ class near_window_end {
     [[nodiscard]] std::string describe() const;
 
   private:
+    /// Through slots nobody waits for this step's token; up to this size that saves more than the receiver's copy costs
+    /// (docs/decisions/0011-windows.md).
+    static constexpr std::size_t largest_in_slot = 1024;
     void prefetch_token(std::uint64_t token) const noexcept { __builtin_prefetch(&channel_->label(token)); }
     void reach_source(const peer_memory& memory, buffer_place source);
     void copy_offered(std::uint64_t step) noexcept;

@@ -69,8 +69,8 @@ class window_slots {
 
 class small_window_end {
   public:
-    /// Larger windows go into the receiver's own buffer, if that lies in its slab.
-    static constexpr std::size_t most_bytes = 1024;
+    /// Larger ones may be streamed (near_window_end.hpp), which where cores are far apart is worth more than tokens.
+    static constexpr std::size_t most_bytes = 256;
     /// Token k is sent if k is a multiple of this.
     static constexpr std::uint64_t token_interval = 4;
     static_assert(2 * token_interval == window_slots::count);

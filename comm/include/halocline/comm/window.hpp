@@ -4,8 +4,8 @@
 // done.
 //
 // The receiver drives: its init() tells the sender that the message of this step may come. Over shared memory windows of
-// up to 1 KiB go through eight slots, so a sender may be a few steps ahead. A larger one whose receive buffer lies in
-// the slab (job::memory()) is copied once, into that buffer; any other goes through one of two slots
+// up to 256 bytes go through eight slots, so a sender may be a few steps ahead. One of more than 1 KiB whose receive
+// buffer lies in the slab (job::memory()) is copied once, into that buffer; any other goes through one of two slots
 // (docs/decisions/0011-windows.md). From 16 KiB on, if the sent buffer lies in the slab
 // too, a waiting receiver copies a part of it (docs/decisions/0044-windows-copied-by-both.md); from 64 KiB on it does
 // so for other memory as well, by a system call, if that is allowed (docs/decisions/0047-ordinary-memory.md). Where
