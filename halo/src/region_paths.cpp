@@ -3,7 +3,6 @@
 
 #include <halocline/base/error.hpp>
 #include <halocline/comm/slab.hpp>
-#include <halocline/halo/detail/site_copy.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -47,20 +46,28 @@ position_set sent_sites(const std::vector<region_end>& ends, std::size_t f, cons
     return sent;
 }
 
-/// The number of lines that ghosts share with adjacent owned sites. Sites next to ghosts are the ones that are sent.
-double shared_lines(const position_list& ghosts, const field_view& field, const position_set& sent) {
-    constexpr std::int64_t line = 64;
+constexpr std::int64_t line = 64;
+
+/// Calls visit(begin, end, first, last) for each run of sites [first, last) in a field without lanes; it takes the bytes
+/// [begin, end), counted from the start of a line.
+template <class Visit>
+void for_each_stretch(const position_list& sites, const field_view& field, Visit visit) {
     const auto start = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(field.data) % line);
     const auto bytes = static_cast<std::int64_t>(field.shape.bytes());
-    std::int64_t lines = 0;
-    for (const position_run& r : ghosts.runs())
+    for (const position_run& r : sites.runs())
         for (std::int64_t i = 0; i < r.count; ++i) {
             const std::int64_t first = r.first + i * r.stride, last = first + r.sites;
-            const std::int64_t begin = start + first * bytes, end = start + last * bytes;
-            const bool head = begin % line != 0 && sent.contains(first - 1),
-                       tail = end % line != 0 && sent.contains(last);
-            lines += head + (tail && !(head && begin / line == end / line));
+            visit(start + first * bytes, start + last * bytes, first, last);
         }
+}
+
+/// The number of lines that ghosts share with adjacent owned sites. Sites next to ghosts are the ones that are sent.
+double shared_lines(const position_list& ghosts, const field_view& field, const position_set& sent) {
+    std::int64_t lines = 0;
+    for_each_stretch(ghosts, field, [&](std::int64_t begin, std::int64_t end, std::int64_t first, std::int64_t last) {
+        const bool head = begin % line != 0 && sent.contains(first - 1), tail = end % line != 0 && sent.contains(last);
+        lines += head + (tail && !(head && begin / line == end / line));
+    });
     return static_cast<double>(lines);
 }
 
@@ -75,10 +82,14 @@ region_paths::region_paths(const comm::job& j, const std::vector<binding>& bindi
 
 path_choice region_paths::choose(const region_end& end) {
     const obstacle seen = obstacle_of(end);
-    const verdict<path> found = verdict_on(end, seen);
-    if (!end.far) return {seen, found, seen == obstacle::none && alternates(end)};
+    const bool left_to_choose = seen == obstacle::none && options_.path == path::automatic;
+    const message_outline message = left_to_choose ? seen_from_here(end) : message_outline{};
+    const verdict<path> found = verdict_on(end, seen, message);
+    const bool alternates =
+        left_to_choose && wished() == path::automatic && end.transport == "shm" && depends_on_distance(costs_, message);
+    if (!end.far) return {seen, found, alternates};
     if (found.choice != path::direct || register_fields(end)) return {seen, found};
-    return {obstacle::not_registered, verdict_on(end, obstacle::not_registered)};
+    return {obstacle::not_registered, verdict_on(end, obstacle::not_registered, message)};
 }
 
 std::size_t region_paths::bytes_of(const std::vector<position_list>& sites) const {
@@ -128,13 +139,13 @@ std::string region_paths::reason(obstacle o, const region_end& end, int rank) co
     return {};
 }
 
-verdict<path> region_paths::verdict_on(const region_end& end, obstacle in_the_way) const {
+verdict<path> region_paths::verdict_on(const region_end& end, obstacle in_the_way,
+                                       const message_outline& message) const {
     if (in_the_way != obstacle::none) return {path::packed, reason(in_the_way, end, j_.rank())};
     if (options_.path == path::streamed || options_.path == path::joint) return {path::direct, "asked for"};
     if (options_.path != path::automatic) return {options_.path, "asked for"};
     if (j_.options().path == path::packed) return {path::packed, "the job asks for it"};
-    const message_outline seen = seen_from_here(end);
-    return end.far ? choose_far_path(costs_, seen.bytes, seen.runs) : choose_path(costs_, seen);
+    return end.far ? choose_far_path(costs_, message.bytes, message.runs) : choose_path(costs_, message);
 }
 
 message_outline region_paths::seen_from_here(const region_end& end) const {
@@ -147,10 +158,6 @@ message_outline region_paths::seen_from_here(const region_end& end) const {
     seen.shared_lines = lines_shared_by(end);
     seen.filled = lines_filled_by(end);
     return seen;
-}
-
-bool region_paths::alternates(const region_end& end) const {
-    return wished() == path::automatic && end.transport == "shm" && depends_on_distance(costs_, seen_from_here(end));
 }
 
 bool region_paths::register_fields(const region_end& end) {
@@ -190,11 +197,11 @@ comm::written_lines region_paths::lines_filled_by(const region_end& end) const {
     for (std::size_t f = 0; f < end.in.size(); ++f) {
         const field_view& field = fields().destination[f];
         if (field.order->lane_width() > 1) return {};
-        const site_copy in(position_list::counted(end.in[f].size()), 1, end.in[f], 1);
-        const auto start = static_cast<std::size_t>(reinterpret_cast<std::uintptr_t>(field.data) % 64);
-        const comm::written_lines filled = in.lines(start, field.shape);
-        all.whole += filled.whole;
-        all.part += filled.part;
+        for_each_stretch(end.in[f], field, [&](std::int64_t begin, std::int64_t stop, auto...) {
+            const std::int64_t whole = std::max(stop / line - (begin + line - 1) / line, std::int64_t{0});
+            all.whole += static_cast<double>(whole);
+            all.part += static_cast<double>((stop + line - 1) / line - begin / line - whole);
+        });
     }
     return all;
 }

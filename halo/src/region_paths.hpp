@@ -59,8 +59,9 @@ class region_paths {
     [[nodiscard]] std::size_t bytes_of(const std::vector<position_list>& sites) const;
     [[nodiscard]] obstacle obstacle_of(const region_end& end) const;
     [[nodiscard]] message_outline seen_from_here(const region_end& end) const;
-    [[nodiscard]] bool alternates(const region_end& end) const;
-    [[nodiscard]] verdict<path> verdict_on(const region_end& end, obstacle in_the_way) const;
+    /// `message`: used if the model decides.
+    [[nodiscard]] verdict<path> verdict_on(const region_end& end, obstacle in_the_way,
+                                           const message_outline& message) const;
     /// Registers the fields with the network of that end's peer, once.  False: registration failed.
     bool register_fields(const region_end& end);
     /// Cache lines in which ghosts of that message lie next to owned sites of this rank.
