@@ -12,8 +12,8 @@
 #include "node/peer_memory.hpp"
 #include "window_way.hpp"
 
-#include <halocline/comm/detail/copy_bytes.hpp>
 #include <halocline/comm/clock.hpp>
+#include <halocline/comm/detail/copy_bytes.hpp>
 #include <halocline/comm/detail/shm_channel.hpp>
 #include <halocline/comm/detail/streaming_watch.hpp>
 
