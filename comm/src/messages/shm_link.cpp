@@ -87,6 +87,16 @@ void shm_link::receive_announced(message_operation& r, const envelope& m, const 
     large_.receive(r, core_.begin_receive(r, m), announcement_in(payload));
 }
 
+bool shm_link::receive_announced_now(ring_reader::place p, std::span<std::byte> into, message_info& info) noexcept {
+    if (p.cell->bytes != message_cell::announced) return false;
+    const announcement a = announcement_in(p.cell->payload);
+    if (a.bytes > into.size() || !large_.receive_now(into.data(), a)) return false;
+    info = {peer_, p.cell->tag, a.bytes};
+    take(p);
+    ++core_.counts.arrived;
+    return true;
+}
+
 void shm_link::tell_withdrawn() noexcept {
     while (large_.has_untold() && out_.has_cell())
         out_.announce(large_.take_untold(), label_for(0, 0), message_cell::withdrawn);

@@ -29,7 +29,8 @@ class shm_link {
     bool send_now(std::span<const std::byte> data, int tag, std::uint32_t context) noexcept {
         return out_.send(data, label_for(tag, context));
     }
-    /// Receives the peer's next message if it comes within `patience` polls, is immediate, matches and fits.
+    /// Receives the peer's next message if it comes within `patience` polls, matches, fits and needs nothing more of its
+    /// sender.
     /// Pre: matching::nothing_waits().
     [[gnu::always_inline]] bool receive_now(std::span<std::byte> into, int tag, std::uint32_t context, int patience,
                                             message_info& info) noexcept {
@@ -72,7 +73,8 @@ class shm_link {
                                             std::uint32_t context, message_info& info) noexcept {
         if (!matches(tag, context, p.cell->tag, p.cell->context)) return false;
         const std::uint32_t bytes = p.cell->bytes;
-        if (bytes >= message_cell::withdrawn || bytes > into.size()) return false;
+        if (bytes >= message_cell::withdrawn) return receive_announced_now(p, into, info);
+        if (bytes > into.size()) return false;
         copy_payload(into.data(), p, bytes);
         info = {peer_, p.cell->tag, bytes};
         take(p);
@@ -108,6 +110,8 @@ class shm_link {
     /// What to announce for a send: the send itself, or its copy.  nullptr: no room for now.
     [[nodiscard]] message_operation* copied_if_quicker(message_operation& s) noexcept;
     void receive_announced(message_operation& r, const envelope& m, const std::byte* payload) noexcept;
+    /// The rest of receive_now() for an announced message.  Pre: p matches, and is announced or withdrawn.
+    bool receive_announced_now(ring_reader::place p, std::span<std::byte> into, message_info& info) noexcept;
     /// Informs the peer of withdrawn sends, as far as there is room.
     void tell_withdrawn() noexcept;
     /// The peer has withdrawn a send: if no receive has met the message, it is discarded.

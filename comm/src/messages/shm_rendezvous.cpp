@@ -8,6 +8,8 @@
 #include <halocline/comm/detail/stream_bytes.hpp>
 #include <halocline/comm/detail/take_line.hpp>
 
+#include <halocline/comm/detail/prefetch.hpp>
+
 #include <algorithm>
 #include <utility>
 
@@ -16,6 +18,8 @@ namespace {
 
 /// How many polls a receiver waits for its sender to begin: a microsecond.
 constexpr std::uint32_t patience = 100;
+/// Largest copy whose place is fetched ahead: 8 KiB would take a fifth longer.
+constexpr std::size_t most_prefetched = 4096;
 
 streaming_watch watch_of(path wish, const costs& c, std::size_t bytes) {
     return {c, bytes, streaming_pays(wish, c, bytes)};
@@ -31,7 +35,9 @@ message_streams::message_streams(path wish, const costs& c)
 shm_rendezvous::shm_rendezvous(messenger_core& core, int peer, message_place own, message_place theirs,
                                const peer_memory& memory, const message_streams& streams)
     : core_(core), peer_(peer), memory_(memory), records_(own.link->record), outbox_(own.box),
-      their_records_(theirs.link->record), their_outbox_(theirs.box), streams_(streams) {}
+      their_records_(theirs.link->record), their_outbox_(theirs.box), streams_(streams),
+      least_shared_(std::min({core.options.synergistic_bytes, core.options.streamed_bytes,
+                              message_streams::least_pushed})) {}
 
 announcement shm_rendezvous::announce(message_operation& s) noexcept {
     announcement a{.bytes = s.bytes, .place = place_of(core_.job, s.data)};
@@ -48,13 +54,18 @@ announcement shm_rendezvous::announce(message_operation& s) noexcept {
 
 message_operation* shm_rendezvous::copy(const message_operation& s) noexcept {
     message_operation& copy = copies_[next_copy_];
-    if (!copy.done()) return nullptr;
+    if (!copy.done() && !take_received(copy)) return nullptr;
     copy.data = outbox_->copy[next_copy_];
     copy.peer = peer_;
     next_copy_ = (next_copy_ + 1) % link_layout::copies;
     const std::size_t earlier = std::exchange(copy.bytes, s.bytes);
-    if (fill(copy.data, s.data, s.bytes, s.bytes / 2 < earlier)) ++core_.counts.copied_past;
     ++core_.counts.copied;
+    if (fill(copy.data, s.data, s.bytes, s.bytes / 2 < earlier)) {
+        ++core_.counts.copied_past;
+    } else if (s.bytes <= most_prefetched && copies_[next_copy_].bytes > 0) {
+        // The next message often has the same size. Not the first time, which would touch new pages.
+        for (std::size_t at = 0; at < s.bytes; at += 64) prefetch_for_writing(outbox_->copy[next_copy_] + at);
+    }
     return &copy;
 }
 
@@ -103,6 +114,15 @@ void shm_rendezvous::receive(message_operation& r, std::uint64_t bytes, const an
     if (r.done()) return;
     receiving_.push(r); // the sender has yet to do its part
     go_on(r);
+}
+
+bool shm_rendezvous::receive_now(std::byte* into, const announcement& a) noexcept {
+    const std::byte* const source = memory_.at(a.place).mapped();
+    if (a.bytes >= least_shared_ || source == nullptr) return false;
+    copy_bytes(into, source, a.bytes);
+    their_records_[a.record].set(a.generation, send_record::received);
+    ++core_.counts.direct;
+    return true;
 }
 
 void shm_rendezvous::ask_for_staging(message_operation& r, send_record& record) noexcept {
@@ -216,14 +236,11 @@ bool shm_rendezvous::copied_from_staging(message_operation& r, send_record& reco
 }
 
 void shm_rendezvous::follow(message_operation& s) noexcept {
+    if (take_received(s)) return;
     send_record& record = records_[s.record];
     switch (const send_record::phase now = record.phase_of(s.generation)) {
-    case send_record::announced: break;
-    case send_record::received:
-        announced_.remove(s);
-        give_back(s.record);
-        s.finish();
-        break;
+    case send_record::announced:
+    case send_record::received: break; // the next time
     case send_record::shared:
     case send_record::pushed: help_copy(s, record, now == send_record::pushed); break;
     case send_record::wants_staging:

@@ -57,11 +57,22 @@ class shm_rendezvous {
     [[nodiscard]] message_operation* copy(const message_operation& send) noexcept;
     /// Receiver: takes `bytes` of an announced message, in whichever way reaches them.
     void receive(message_operation& r, std::uint64_t bytes, const announcement& a) noexcept;
+    /// Receiver: the same without a receive under way.  False: the message is not one that this rank always copies
+    /// alone, without a system call; nothing has happened.
+    [[nodiscard]] bool receive_now(std::byte* into, const announcement& a) noexcept;
     /// Takes the next steps of the announced sends, and of the receives in which their sender has a part.
     void progress() noexcept {
         if (!withdrawn_.empty()) take_back_withdrawn();
         if (!announced_.empty()) announced_.for_each([this](message_operation& s) { follow(s); });
         if (!receiving_.empty()) receiving_.for_each([this](message_operation& r) { go_on(r); });
+    }
+    /// Sender: ends an announced send whose receiver has copied it alone.  False: it has not, or not yet.
+    [[nodiscard]] bool take_received(message_operation& s) noexcept {
+        if (records_[s.record].phase_of(s.generation) != send_record::received) return false;
+        announced_.remove(s);
+        give_back(s.record);
+        s.finish();
+        return true;
     }
     /// Waits only while a sender is writing into the receive's buffer.
     void withdraw(message_operation& o) noexcept;
@@ -137,6 +148,7 @@ class shm_rendezvous {
     outbox* their_outbox_;     ///< only read
     operation_list receiving_; ///< receives in which their sender has a part
     message_streams streams_;
+    std::uint64_t least_shared_; ///< smallest message of which its sender might copy a part
 };
 
 } // namespace halocline::comm
