@@ -241,6 +241,24 @@ TEST(MessengerBetweenRanks, SmallMessagesFromElsewhereAreCopiedIntoTheSlab) {
     });
 }
 
+/// A copy that has been received makes room for the next, whatever this rank has called in between.
+TEST(MessengerBetweenRanks, AnsweredMessagesFromElsewhereAllGoThroughTheSlab) {
+    on_ranks({2}, [](const job& j) {
+        constexpr std::uint64_t all = 100;
+        messenger m(j);
+        bytes data(2048);
+        for (std::uint64_t i = 0; i < all && j.rank() < 2; ++i) {
+            const int peer = 1 - j.rank();
+            if (j.rank() == 0) ok_or_fail(m, m.send(data, peer, 5));
+            ok_or_fail(m, m.recv(data, peer, 5));
+            if (j.rank() == 1) ok_or_fail(m, m.send(data, peer, 5));
+        }
+        EXPECT_EQ(m.counts().copied, ranks_are_processes() && j.rank() < 2 ? all : 0);
+        EXPECT_EQ(m.counts().read, 0u);
+        j.barrier();
+    });
+}
+
 TEST(Messenger, LargeMessagesOfAllPairsCross) {
     on_ranks({2, 4, 12}, [](const job& j) {
         messenger m(j);
