@@ -71,6 +71,11 @@ void ring_writer::announce(const announcement& a, const label& l, std::uint32_t 
     publish(cell, cells_sent_++ + slots_sent_ + 1, kind, l);
 }
 
+void ring_reader::prefetch(const message_slot& slot, std::size_t bytes) noexcept {
+    __builtin_prefetch(&slot.cell);
+    for (std::size_t i = 0; i < lines_of(bytes); ++i) __builtin_prefetch(slot.line(i));
+}
+
 void copy_from_slot(std::byte* to, const message_slot& slot, std::size_t bytes) noexcept {
     for (std::size_t i = 0; i < lines_of(bytes); ++i) __builtin_prefetch(slot.line(i));
     for_each_line(slot, bytes,

@@ -115,12 +115,30 @@ class ring_reader {
             credit_->cells_taken.store(cells_taken_, std::memory_order_release);
     }
 
+    /// The next message has arrived, in that place; `at_once`: it was there before this rank looked for it. After two of
+    /// these more are probably there, and are fetched while this one is handled. Otherwise their lines are left to the
+    /// writer, which may be about to fill them.
+    void look_ahead(place p, bool at_once) noexcept {
+        at_once_ = at_once ? at_once_ + 1 : 0;
+        if (at_once_ < 2) return;
+        if (p.slot != nullptr)
+            prefetch(slots_[(slots_taken_ + 1) % link_layout::slots], p.cell->bytes);
+        else
+            __builtin_prefetch(&ring_->of(cells_taken_ + cells_ahead));
+    }
+
   private:
+    static constexpr std::uint64_t cells_ahead = 4;
+    /// Begins to fetch a message of that size.
+    static void prefetch(const message_slot& slot, std::size_t bytes) noexcept;
+
     const cell_ring* ring_ = nullptr;
     const message_slot* slots_ = nullptr;
     link_layout* credit_ = nullptr;
     std::uint64_t cells_taken_ = 0, slots_taken_ = 0;
+    std::uint64_t at_once_ = 0; ///< consecutive messages that were there at once
 };
+
 
 /// Copies the payload of an immediate message from a slot.
 void copy_from_slot(std::byte* to, const message_slot& slot, std::size_t bytes) noexcept;

@@ -40,8 +40,12 @@ class shm_link {
             // Two branches, each with a copy of what follows. An address that depends on what was polled would keep the
             // core from speculating, and so from fetching the payload before the number has arrived.
             switch (next.look()) {
-            case ring_reader::arrival::in_cell: return receive_now(next.cell(), into, tag, context, info);
-            case ring_reader::arrival::in_slot: return receive_now(next.slot(), into, tag, context, info);
+            case ring_reader::arrival::in_cell:
+                in_.look_ahead(next.cell(), polls == 0);
+                return receive_now(next.cell(), into, tag, context, info);
+            case ring_reader::arrival::in_slot:
+                in_.look_ahead(next.slot(), polls == 0);
+                return receive_now(next.slot(), into, tag, context, info);
             case ring_reader::arrival::none: break;
             }
         }
