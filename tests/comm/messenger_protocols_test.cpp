@@ -5,6 +5,7 @@
 #include <halocline/comm/costs.hpp>
 #include <halocline/comm/processors.hpp>
 
+#include <halocline_test/idle_barrier.hpp>
 #include <halocline_test/secret_memory.hpp>
 
 #include <gtest/gtest.h>
@@ -20,6 +21,7 @@
 namespace {
 
 using namespace halocline_test::messages;
+using halocline_test::idle_barrier;
 using halocline_test::secret_memory;
 
 constexpr std::size_t sizes[] = {0,     1,      39,     40,     41,     63,     64,      65,           255,
@@ -380,19 +382,20 @@ TEST(MessengerBetweenProcesses, FarReceiversReadOrdinaryMemoryOfAnIdleSender) {
         const assumed_costs far(j, far_apart());
         constexpr std::uint64_t rounds = 5;
         messenger m(j);
+        idle_barrier meet(j);
         bytes data(300'000, std::pmr::new_delete_resource());
         for (std::uint64_t k = 0; k < rounds; ++k) {
             message_request r;
             fill(data, 0, j.rank() == 0 ? k : k + 1);
             if (j.rank() == 0) m.isend(r, data, 1, 0);
-            j.barrier();
+            meet();
             if (j.rank() == 1) {
                 ok_or_fail(m, m.recv(data, 0, 0));
                 EXPECT_EQ(wrong(data, 0, k), 0u) << "round " << k;
                 EXPECT_EQ(m.counts().read, k + 1);
                 EXPECT_EQ(m.counts().staged, 0u);
             }
-            j.barrier(); // the sender has waited for nothing else
+            meet(); // the sender has waited for nothing else
             if (j.rank() == 0) ok_or_fail(m, m.wait(r));
         }
         expect_to_arrive(m, data, rounds);

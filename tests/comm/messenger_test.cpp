@@ -2,6 +2,10 @@
 // Matched messages: which message meets which receive.
 #include "messenger_bodies.hpp"
 
+#include <halocline/comm/global_sum.hpp>
+
+#include <halocline_test/idle_barrier.hpp>
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,6 +14,7 @@
 namespace {
 
 using namespace halocline_test::messages;
+using halocline_test::idle_barrier;
 
 TEST(Messenger, EqualTagsKeepTheirOrder) {
     on_ranks({2, 3}, [](const job& j) {
@@ -122,30 +127,90 @@ TEST(Messenger, ProbeLooksWithoutTaking) {
     });
 }
 
+/// A rank's part in its messages does not wait until it calls its messenger again.
+TEST(Messenger, MessagesMoveWhileTheOtherEndWaitsInABarrierOrASum) {
+    on_ranks({2, 3}, [](const job& j) {
+        if (j.ranks() == 1) return;
+        messenger m(j);
+        global_sum sum(j, 1);
+        for (int round = 0; round < 20; ++round) {
+            const auto wait_elsewhere = [&] {
+                if (round % 2 == 0) return j.barrier();
+                double one = 1;
+                EXPECT_EQ(sum({&one, 1}), status::ok);
+            };
+            bytes large(1 << (15 + round % 6)), small(100);
+            std::vector<message_request> requests(9); // more than there is room for
+            if (j.rank() == 0) {
+                m.irecv(requests[0], large, 1, 1);
+                wait_elsewhere();
+                ok_or_fail(m, m.wait(requests[0]));
+                EXPECT_EQ(wrong(large, 1, static_cast<std::uint64_t>(round)), 0u);
+                for (message_request& r : requests) m.isend(r, small, 1, 2);
+                wait_elsewhere();
+                ok_or_fail(m, m.wait_all(requests));
+            } else if (j.rank() == 1) {
+                fill(large, 1, static_cast<std::uint64_t>(round));
+                ok_or_fail(m, m.send(large, 0, 1));
+                wait_elsewhere();
+                for (std::size_t i = 0; i < requests.size(); ++i) ok_or_fail(m, m.recv(small, 0, 2));
+                wait_elsewhere();
+            } else {
+                wait_elsewhere();
+                wait_elsewhere();
+            }
+        }
+        j.barrier();
+    });
+}
+
+TEST(Messenger, TheLastMessageOfAStreamMayBeReceivedFirst) {
+    on_ranks({2, 3}, [](const job& j) {
+        if (j.ranks() == 1) return;
+        constexpr int stream = 16; // as many as are copied for their receiver
+        messenger m(j);
+        bytes data(8192);
+        for (int i = 0; i <= stream && j.rank() == 0; ++i) {
+            fill(data, 0, static_cast<std::uint64_t>(i));
+            ok_or_fail(m, m.send(data, 1, i == stream ? 2 : 1));
+        }
+        for (int i = stream, left = stream; left >= 0 && j.rank() == 1; i = stream - left--) {
+            ok_or_fail(m, m.recv(data, 0, i == stream ? 2 : 1));
+            EXPECT_EQ(wrong(data, 0, static_cast<std::uint64_t>(i)), 0u) << "message " << i;
+        }
+        j.barrier();
+    });
+}
+
 TEST(Messenger, ReceivesInARowLeaveNoSendBehind) {
     ASSERT_TRUE(network().empty()) << "it is about rings in shared memory, whose room is known";
     on_ranks({2}, [](const job& j) {
-        messenger m(j);
         constexpr int more_than_room = 200, in_a_row = 48;
-        bytes word(8, &j.memory());
-        const bool sender = j.rank() == 0 && j.ranks() > 1, receiver = j.rank() == 1;
-        std::vector<message_request> sends(sender ? more_than_room : 0);
-        for (message_request& r : sends) m.isend(r, word, 1, 1);
-        for (int i = 0; receiver && i < in_a_row; ++i) ok_or_fail(m, m.send(word, 0, 2));
-        j.barrier();
-        int received = 0;
-        message_info info;
-        for (; receiver && m.probe(0, 1, info); ++received) ok_or_fail(m, m.recv(word, 0, 1));
-        ASSERT_LT(received, more_than_room);
-        j.barrier();
-        // None of these has to wait, but now there is room for more sends.
-        for (int i = 0; sender && i < in_a_row; ++i) ok_or_fail(m, m.recv(word, 1, 2));
-        j.barrier();
-        EXPECT_TRUE(!receiver || m.probe(0, 1, info)) << "after " << received;
-        j.barrier();
-        for (; receiver && received < more_than_room; ++received) ok_or_fail(m, m.recv(word, 0, 1));
-        ok_or_fail(m, m.wait_all(sends));
-        j.barrier();
+        idle_barrier meet(j);
+        for (const bool kept : {false, true}) { // has what comes been taken in before?
+            messenger m(j);
+            bytes word(8, &j.memory());
+            const bool sender = j.rank() == 0 && j.ranks() > 1, receiver = j.rank() == 1;
+            std::vector<message_request> sends(sender ? more_than_room : 0);
+            for (message_request& r : sends) m.isend(r, word, 1, 1);
+            for (int i = 0; receiver && i < in_a_row; ++i) ok_or_fail(m, m.send(word, 0, 2));
+            meet();
+            message_info info;
+            EXPECT_FALSE(sender && kept && m.probe(1, 3, info));
+            meet();
+            int received = 0;
+            for (; receiver && m.probe(0, 1, info); ++received) ok_or_fail(m, m.recv(word, 0, 1));
+            EXPECT_LT(received, more_than_room);
+            meet();
+            // None of these has to wait, but now there is room for more sends.
+            for (int i = 0; sender && i < in_a_row; ++i) ok_or_fail(m, m.recv(word, 1, 2));
+            meet();
+            EXPECT_TRUE(!receiver || m.probe(0, 1, info)) << "after " << received;
+            meet();
+            for (; receiver && received < more_than_room; ++received) ok_or_fail(m, m.recv(word, 0, 1));
+            ok_or_fail(m, m.wait_all(sends));
+            j.barrier();
+        }
     });
 }
 

@@ -2,6 +2,8 @@
 // Matched messages: requests that are destroyed before they are done, at either end and at both.
 #include "messenger_bodies.hpp"
 
+#include <halocline_test/idle_barrier.hpp>
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,6 +20,7 @@
 namespace {
 
 using namespace halocline_test::messages;
+using halocline_test::idle_barrier;
 
 constexpr std::uint64_t more_than_records = 100; // a sender has 64 for each peer
 
@@ -315,23 +318,24 @@ TEST(MessengerBetweenProcesses, BothEndsMayGiveUpAMessageThatNeedsCopies) {
     on_ranks({}, [](const job& j) {
         messenger m(j, {.read_processes = false});
         bytes data(300'000, heap());
+        idle_barrier meet(j);
         for (std::uint64_t round = 0; round < more_than_records; ++round) {
             std::optional<message_request> r(std::in_place);
             if (j.rank() == 0) m.isend(*r, data, 1, 5);
-            j.barrier();
+            meet();
             if (j.rank() == 1) {
                 m.irecv(*r, data, 0, 5);
                 EXPECT_FALSE(m.test(*r));
             }
-            j.barrier();
+            meet();
             if (j.rank() == 0 && round % 2 == 1) {
                 EXPECT_FALSE(m.test(*r)); // copies the first pieces
             }
-            j.barrier();
+            meet();
             if (j.rank() == static_cast<int>(round / 2 % 2)) r.reset();
-            j.barrier();
+            meet();
             r.reset();
-            j.barrier();
+            meet();
         }
         EXPECT_EQ(m.state(), status::ok) << m.pending();
         expect_one_more(m, heap());
@@ -393,6 +397,7 @@ TEST(MessengerBetweenProcesses, AWithdrawnSendThatIsStagedIsNotOverwrittenByTheN
         messenger m(j, {.read_processes = false});
         constexpr std::size_t n = 128 * 1024;
         bytes first(n, heap()), second(n, heap());
+        idle_barrier meet(j);
         std::optional<message_request> a(std::in_place), b(std::in_place);
         message_info info;
         if (j.rank() == 0) {
@@ -401,26 +406,26 @@ TEST(MessengerBetweenProcesses, AWithdrawnSendThatIsStagedIsNotOverwrittenByTheN
             m.isend(*a, first, 1, 5);
             m.isend(*b, second, 1, 5);
         }
-        j.barrier();
+        meet();
         if (j.rank() == 1) {
             m.irecv(*a, first, 0, 5);
             m.irecv(*b, second, 0, 5);
             EXPECT_FALSE(m.test(*b)); // requests both
         }
-        j.barrier();
+        meet();
         if (j.rank() == 0) {
             EXPECT_FALSE(m.probe(1, 9, info)); // copies the first
             a.reset();
             EXPECT_FALSE(m.probe(1, 9, info));
         }
-        j.barrier();
+        meet();
         ok_or_fail(m, m.wait(*b));
         if (j.rank() == 1) {
             ok_or_fail(m, m.wait(*a));
             EXPECT_EQ(wrong(first, 0, 1), 0u);
             EXPECT_EQ(wrong(second, 0, 2), 0u);
         }
-        j.barrier();
+        meet();
     });
 }
 
@@ -434,9 +439,10 @@ TEST(MessengerWithdrawal, NothingIsPushedIntoAReceiveThatIsGone) {
         [](const job& j) {
             messenger m(j);
             bytes data(1 << 20, &j.memory());
+            idle_barrier meet(j);
             message_request send;
             if (j.rank() == 0) m.isend(send, data, 1, 5);
-            j.barrier();
+            meet();
             if (j.rank() == 1) {
                 std::fill(data.begin(), data.end(), std::byte{0xee});
                 message_request receive;
@@ -444,9 +450,9 @@ TEST(MessengerWithdrawal, NothingIsPushedIntoAReceiveThatIsGone) {
                 EXPECT_FALSE(m.test(receive));
                 EXPECT_EQ(m.counts().pushed, 1u);
             }
-            j.barrier();
+            meet();
             ok_or_fail(m, m.wait(send));
-            j.barrier();
+            meet();
             if (j.rank() == 1) {
                 EXPECT_EQ(std::count(data.begin(), data.end(), std::byte{0xee}), 1 << 20);
             }

@@ -384,6 +384,12 @@ inline void expect_leaving_ends_waits(const job& j) {
             EXPECT_EQ(e.wait_signals(99, 1), status::aborted);
         }
     }
+    {
+        exposure e(j, near, 64, {"no signal", 1});
+        if (j.rank() == 0 && !near.empty()) {
+            EXPECT_EQ(e.wait_signals(0, 1), status::aborted);
+        }
+    }
     j.barrier();
 }
 

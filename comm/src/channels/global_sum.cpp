@@ -65,8 +65,11 @@ channel_set channels_to(const job& j, std::span<const int> peers, std::size_t va
 } // namespace
 
 global_sum::global_sum(const comm::job& j, int max_values, std::span<const int> rank_order, int largest_group)
-    : job_(j), max_values_(static_cast<std::size_t>(std::max(max_values, 0))), own_(max_values_), sum_(max_values_) {
+    : job_(j) {
     check_options(j, max_values, rank_order, largest_group);
+    max_values_ = static_cast<std::size_t>(max_values);
+    own_.resize(max_values_);
+    sum_.resize(max_values_);
     // The tree is over leaves, channels are between ranks.
     leaf_of_ = leaf_of_each(rank_order, j.ranks());
     const std::size_t most = largest_group > 0 ? static_cast<std::size_t>(largest_group) : usual_group(j);

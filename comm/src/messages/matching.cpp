@@ -28,7 +28,7 @@ void unexpected_queue::remove(unexpected_message& m) noexcept {
     free_ = &m;
 }
 
-matching::matching(int ranks, std::size_t room, std::size_t largest_payload, message_counts& counts) : counts_(counts) {
+void matching::reserve(int ranks, std::size_t room, std::size_t largest_payload) {
     peers_.reserve(static_cast<std::size_t>(ranks));
     for (int r = 0; r < ranks; ++r) peers_.push_back({{}, {room, largest_payload}});
 }

@@ -51,8 +51,10 @@ class unexpected_queue {
 
 class matching {
   public:
-    /// `room`: unexpected messages per peer; `largest_payload`: what a link keeps of one.
-    matching(int ranks, std::size_t room, std::size_t largest_payload, message_counts& counts);
+    explicit matching(message_counts& counts) : counts_(counts) {}
+    /// To be called once, before all others. `room`: unexpected messages per peer; `largest_payload`: what a link keeps
+    /// of one.
+    void reserve(int ranks, std::size_t room, std::size_t largest_payload);
 
     // Calls for receives.
     /// The oldest unexpected message that such a receive would get; it stays until it is removed. nullptr: none.

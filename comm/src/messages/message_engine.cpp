@@ -24,6 +24,7 @@ message_operation& message_engine::begin(message_request& r, std::byte* data, st
     o.peer = peer;
     o.tag = tag;
     o.context = context;
+    o.polls = 0;
     o.engine = this;
     return o;
 }
@@ -50,6 +51,7 @@ void message_engine::irecv(message_request& r, std::span<std::byte> into, int fr
     if (m != nullptr) {
         link_to(m->source).receive_kept(receive, *m);
         matching_.remove(*m);
+        count_unattended();
         return;
     }
     matching_.post(receive);
@@ -61,12 +63,14 @@ bool message_engine::send_now(std::span<const std::byte> data, int to, int tag, 
     if (!is_rank(to) || tag < 0) return false; // isend() reports that
     message_link& l = link_to(to);
     if (!core_.is_immediate(data.size()) || !l.queued.empty() || !l.shm) return false;
-    return l.shm->send_now(data, tag, context);
+    if (!l.shm->send_now(data, tag, context)) return false;
+    count_unattended();
+    return true;
 }
 
 bool message_engine::recv_now(std::span<std::byte> into, int from, int tag, std::uint32_t context,
                               message_info& info) noexcept {
-    if (!is_rank(from) || core_.state != status::ok || unattended_ == most_unattended) return false;
+    if (!is_rank(from) || core_.state != status::ok || unattended_ >= most_unattended) return false;
     message_link& l = link_to(from);
     if (!l.shm || !matching_.nothing_waits(from)) return false;
     if (!l.shm->receive_now(into, tag, context, patience(), info)) return false;
@@ -81,7 +85,7 @@ int message_engine::patience() const noexcept {
 
 bool message_engine::receive_now(message_operation& r, int patience) noexcept {
     if (r.state != operation_state::posted || r.peer == any_source) return r.done();
-    if (core_.state != status::ok || unattended_ == most_unattended) return false;
+    if (core_.state != status::ok || unattended_ >= most_unattended) return false;
     message_link& l = link_to(r.peer);
     if (!l.shm || !matching_.is_next(r)) return false;
     if (!l.shm->receive_now({r.data, r.bytes}, r.tag, r.context, patience, r.info)) return false;

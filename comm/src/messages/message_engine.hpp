@@ -42,6 +42,11 @@ class message_engine {
     status send(std::span<const std::byte> data, int to, int tag, std::uint32_t context) noexcept;
     status recv(std::span<std::byte> into, int from, int tag, std::uint32_t context, message_info& info) noexcept;
     void progress() noexcept;
+    /// Progress between the polls of this rank's other waits, because a peer may be waiting for this rank's part in a
+    /// message.
+    void serve() noexcept {
+        if (++services_ % polls_per_service_ == 0) progress();
+    }
     bool test(message_request& r) noexcept;
     status wait_one(message_request& r) noexcept;
     status wait_all(std::span<message_request> all, std::optional<std::chrono::nanoseconds> longest = {}) noexcept;
@@ -75,6 +80,10 @@ class message_engine {
     /// The same for several operations, in this order, unless one that is under way is none: it needs progress().
     template <class OperationAt>
     void receive_all_now(std::size_t count, OperationAt&& operation_at) noexcept;
+    /// A call has not looked at other messages: now and then one has to.
+    void count_unattended() noexcept {
+        if (++unattended_ >= most_unattended) progress();
+    }
     enum class until { all, any };
     /// Makes progress until is_settled(*operation_at(i)) for all i in [0, count), or for any. Null pointers are
     /// ignored.
@@ -99,11 +108,12 @@ class message_engine {
     std::vector<int> near_;                    ///< the peers with which this rank shares memory
     std::optional<message_memory> memory_;     ///< for these, in their order
     static constexpr int most_unattended = 32; ///< a few microseconds of messages from one peer
-    int unattended_ = 0;                       ///< receives since the last progress()
+    int unattended_ = 0;                       ///< calls since the last progress()
     std::uint64_t fruitless_calls_ = 0;
     /// A wait pauses (waiting.hpp) after this many polls. Not after each one if every rank has a core of its own,
     /// because a pause takes half as long as a message.
     std::uint64_t polls_per_pause_ = 1;
+    std::uint64_t polls_per_service_ = 1, services_ = 0;
 };
 
 } // namespace halocline::comm

@@ -38,14 +38,15 @@ class message_memory {
                 reinterpret_cast<outbox*>(boxes_.start()) + peer};
     }
 
-    /// Keeps the memory until all peers have said farewell, on these lines.
+    /// Keeps the memory until all peers have said farewell, on these lines, which lie in the links.
     void park(const std::vector<const control_line*>& farewells) {
-        for (slab_block* block : {&boxes_, &links_}) {
-            if (block->start() == nullptr) continue;
-            parked_block parked = block->release();
-            parked.lines = farewells;
-            core_.park(std::move(parked));
-        }
+        if (links_.start() == nullptr) return;
+        core_.memory->pin(boxes_.start());
+        parked_block parked = links_.release();
+        parked.lines = farewells;
+        parked.pinned = {boxes_.start()};
+        core_.park(std::move(parked));
+        boxes_ = {}; // given back to the slab, which keeps it as long as it is pinned
     }
 
   private:

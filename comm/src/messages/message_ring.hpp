@@ -20,7 +20,6 @@ class ring_writer {
     /// `there` is this rank's link in the reader's block; `here` the reader's in this rank's, where credit arrives.
     ring_writer(link_layout& there, const link_layout& here) : ring_(&there.ring), slots_(there.slot), credit_(&here) {}
 
-    [[nodiscard]] bool is_open() const noexcept { return ring_ != nullptr; }
     /// What a cell holds besides its payload.
     struct label {
         int tag = 0;
@@ -37,7 +36,9 @@ class ring_writer {
     /// A message from the reader states how many slots it has taken, modulo 2^32; possibly older than what is known.
     void credit(std::uint32_t slots_taken) noexcept {
         const auto more = static_cast<std::int32_t>(slots_taken - static_cast<std::uint32_t>(slots_taken_));
-        if (more > 0) slots_taken_ += static_cast<std::uint32_t>(more);
+        // More than were sent: the statement is older than 2^31 messages.
+        if (more > 0 && static_cast<std::uint64_t>(more) <= slots_sent_ - slots_taken_)
+            slots_taken_ += static_cast<std::uint32_t>(more);
     }
 
   private:
@@ -67,7 +68,6 @@ class ring_reader {
     /// `here` is the writer's link in this rank's block; `there` this rank's in the writer's, where its credit goes.
     ring_reader(const link_layout& here, link_layout& there) : ring_(&here.ring), slots_(here.slot), credit_(&there) {}
 
-    [[nodiscard]] bool is_open() const noexcept { return ring_ != nullptr; }
     /// Where the next message lies.
     struct place {
         const message_cell* cell = nullptr; ///< nullptr: nothing has arrived
@@ -138,7 +138,6 @@ class ring_reader {
     std::uint64_t cells_taken_ = 0, slots_taken_ = 0;
     std::uint64_t at_once_ = 0; ///< consecutive messages that were there at once
 };
-
 
 /// Copies the payload of an immediate message from a slot.
 void copy_from_slot(std::byte* to, const message_slot& slot, std::size_t bytes) noexcept;

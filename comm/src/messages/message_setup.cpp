@@ -57,9 +57,7 @@ void check_options(const job& j, const messenger_options& o) {
 
 message_engine::message_engine(const comm::job& j, const messenger_options& options)
     : job_(j), core_{j.core(), options},
-      matching_(core_.job.ranks, options.unexpected, std::max(options.immediate_bytes, sizeof(announcement)),
-                core_.counts),
-      polls_per_pause_(core_.job.spin.has_own_core() ? 2 : 1) {
+      matching_(core_.counts), polls_per_pause_(core_.job.spin.has_own_core() ? 2 : 1) {
     check_options(j, options);
     make_links();
     connect_shm();
@@ -71,6 +69,8 @@ void message_engine::make_links() {
     job_core& core = core_.job;
     links_.reserve(static_cast<std::size_t>(core.ranks));
     job_.collectively([&] {
+        const messenger_options& o = core_.options;
+        matching_.reserve(core.ranks, o.unexpected, std::max(o.immediate_bytes, sizeof(announcement)));
         for (const rank_info& m : core.members) {
             message_link& l = links_.emplace_back(m.rank);
             if (m.rank == core.rank) {
@@ -122,9 +122,10 @@ void message_engine::connect_frames() {
     channels_ = channel_set(job_, requests, {core_.options.name, ""});
     for_each_frame_channel(channels_, [this](int peer, frame_channel c) { link_to(peer).network->connect(c); });
     connect_bulk();
-    if (requests.empty()) return;
-    // A peer may be waiting for an answer while this rank waits for something else.
-    channels_.work_in_every_wait(this, [](void* engine) { static_cast<message_engine*>(engine)->progress(); });
+    if (requests.empty() && near_.empty()) return;
+    constexpr std::uint64_t seldom = 16; // a node's peers are many, and polling them delays what the wait is for
+    polls_per_service_ = requests.empty() && core_.job.spin.has_own_core() ? seldom : 1;
+    channels_.work_in_every_wait(this, [](void* engine) { static_cast<message_engine*>(engine)->serve(); });
 }
 
 void message_engine::connect_bulk() {

@@ -6,6 +6,9 @@
 namespace halocline::comm {
 namespace {
 
+/// How often a send in a stream looks for room for its copy: some microseconds.
+constexpr std::uint32_t patience = 1000;
+
 announcement announcement_in(const std::byte* payload) noexcept {
     announcement a;
     std::memcpy(&a, payload, sizeof a);
@@ -38,7 +41,11 @@ bool shm_link::send(message_operation& s) noexcept {
 
 message_operation* shm_link::copied_if_quicker(message_operation& s) noexcept {
     if (s.bytes > link_layout::copy_bytes) return &s;
-    if (is_in_stream(s)) return large_.copy(s);
+    if (is_in_stream(s)) {
+        message_operation* const copy = large_.copy(s);
+        // The receiver may want this message before those whose copies it has not read.
+        return copy != nullptr || ++s.polls < patience ? copy : &s;
+    }
     // Reading the original would take the receiver a system call, or bring lines that this rank has to get back.
     if (large_.is_mapped_there(s.data) && !large_.copying_pays(s.bytes)) return &s;
     message_operation* const copy = large_.copy(s);

@@ -3,14 +3,14 @@
 
 #include "job/waiting.hpp"
 #include "node/copy_claimed.hpp"
-#include <halocline/comm/detail/shared_copy.hpp>
 
+#include <halocline/comm/detail/prefetch.hpp>
+#include <halocline/comm/detail/shared_copy.hpp>
 #include <halocline/comm/detail/stream_bytes.hpp>
 #include <halocline/comm/detail/take_line.hpp>
 
-#include <halocline/comm/detail/prefetch.hpp>
-
 #include <algorithm>
+#include <sched.h>
 #include <utility>
 
 namespace halocline::comm {
@@ -18,6 +18,8 @@ namespace {
 
 /// How many polls a receiver waits for its sender to begin: a microsecond.
 constexpr std::uint32_t patience = 100;
+/// In seconds, for a sender that waits for a processor.
+constexpr double longest_piece = 0.1;
 /// Largest copy whose place is fetched ahead: 8 KiB would take a fifth longer.
 constexpr std::size_t most_prefetched = 4096;
 
@@ -103,7 +105,7 @@ void shm_rendezvous::receive(message_operation& r, std::uint64_t bytes, const an
         r.source = reinterpret_cast<const std::byte*>(a.place.address);
         record.next.store(0, std::memory_order_relaxed);
         ask_for_staging(r, record);
-    } else if (source.read(r.data, 0, bytes)) {
+    } else if (bytes == 0 || source.read(r.data, 0, bytes)) {
         ++core_.counts.direct;
         record.set(a.generation, send_record::received);
         r.finish();
@@ -328,9 +330,12 @@ void shm_rendezvous::stop_sender(const message_operation& r, send_record& record
     const auto copied = [&] {
         return record.sender_pieces.load(std::memory_order_acquire) & ~(send_record::withdrawn | send_record::refused);
     };
+    const auto writes = [&] { return r.pieces_done + copied() < taken; };
     waiter waiting(core_.job);
-    while (r.pieces_done + copied() < taken && waiting.again(peer_) == status::ok) {
+    while (writes() && waiting.again(peer_) == status::ok) {
     }
+    // If the job has failed, the sender may still be writing its last piece, unless it is dead.
+    for (const std::uint64_t since = ticks(); writes() && seconds(ticks() - since) < longest_piece;) sched_yield();
 }
 
 void shm_rendezvous::abandon() noexcept {

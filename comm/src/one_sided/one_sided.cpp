@@ -184,9 +184,20 @@ std::uint64_t exposure::signals(int signal) const noexcept {
     return counter_at(segment_->payload, signal).count.load(std::memory_order_acquire);
 }
 
+/// The first neighbour, if all have left; else -1.
+int exposure::left_by_all() const noexcept {
+    const auto& all = segment_->neighbours;
+    return !all.empty() && std::ranges::all_of(all, rma_segment::left) ? all.front().rank : -1;
+}
+
 status exposure::wait_signals(int signal, std::uint64_t at_least) noexcept {
     if (!has_signal(signal) || status_ != status::ok) return status_;
-    return until(-1, [&] { return signals(signal) >= at_least; });
+    return until(-1, [&] {
+        const int gone = left_by_all(); // read first: what they signalled before is then visible
+        if (signals(signal) >= at_least) return true;
+        if (gone >= 0 && status_ == status::ok) status_ = segment_->job.core().left_by(gone);
+        return false;
+    });
 }
 
 std::string exposure::pending() const {

@@ -46,7 +46,8 @@ struct message_operation {
     int peer = any_source, tag = any_tag;
     std::uint32_t context = 0;
     std::uint32_t record = 0;    ///< a large message: its record at the sender
-    std::uint32_t polls = 0;     ///< a receive whose sender should copy: polls before that began
+    /// A receive whose sender should copy: polls before that began. A send that should be copied: polls without room.
+    std::uint32_t polls = 0;
     std::byte* data = nullptr;   ///< for a send: only read
     std::size_t bytes = 0;       ///< a send's size; a receive's room
     std::uint64_t posted_as = 0; ///< a receive's number among this rank's

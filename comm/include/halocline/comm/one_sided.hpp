@@ -89,7 +89,7 @@ class exposure {
     status put_signal(std::size_t n, std::span<const std::byte> from, std::size_t offset, int signal) noexcept;
     /// The value of this rank's counter; it is never reset.  Pre: 0 <= signal < exposure_options::signals.
     [[nodiscard]] std::uint64_t signals(int signal) const noexcept;
-    /// Waits until that value is at least `at_least`.
+    /// Waits until that value is at least `at_least`.  Err: status::aborted if all neighbours have left before that.
     [[nodiscard]] status wait_signals(int signal, std::uint64_t at_least) noexcept;
 
     [[nodiscard]] status state() const noexcept { return status_; }
@@ -105,6 +105,7 @@ class exposure {
     [[nodiscard]] bool failed_meanwhile(std::size_t n) noexcept;
     [[nodiscard]] bool has_neighbour(std::size_t n) noexcept;
     [[nodiscard]] bool has_signal(int signal) noexcept;
+    [[nodiscard]] int left_by_all() const noexcept;
 
     exposure_options options_;
     checked_pointer<std::unique_ptr<rma_segment>> segment_;
