@@ -25,7 +25,8 @@ message_operation receive(int from, int tag, std::uint32_t context = 0) {
 
 struct Matching : testing::Test {
     message_counts counts;
-    matching all{ranks, room, largest_payload, counts};
+    matching all{counts};
+    Matching() { all.reserve(ranks, room, largest_payload); }
 };
 
 TEST_F(Matching, MessageMeetsTheOldestReceiveThatMatches) {
@@ -127,7 +128,8 @@ struct plain_matching {
 
 TEST(RandomMatching, EqualsOneListOfAllReceivesAndOneOfAllMessages) {
     message_counts counts;
-    matching all(ranks, 1000, largest_payload, counts);
+    matching all(counts);
+    all.reserve(ranks, 1000, largest_payload);
     plain_matching plain;
     std::deque<message_operation> receives;
     std::mt19937 random(4);
