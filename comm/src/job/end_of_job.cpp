@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a job ends prematurely: who notices, who is informed, and what each rank reports.
-#include "channels/window_end.hpp"
 #include "job_core.hpp"
 #include "mpi/world.hpp"
 #include "ofi/world.hpp"
@@ -63,11 +62,6 @@ status job_core::failed() const noexcept {
     return end != nullptr ? end->why : status::ok;
 }
 
-void job_core::move_networks() noexcept {
-    networks.poll();
-    push_windows(*this);
-}
-
 status job_core::check(int peer, std::uint64_t since, int gone) noexcept {
     const status s = look(peer, since, gone);
     if (s != status::ok) notice();
@@ -88,7 +82,7 @@ status job_core::look(int peer, std::uint64_t since, int gone) noexcept {
         watch->look(); // first, so that a network's library learns of a peer's death as late as possible
         if (const status s = failed(); s != status::ok) return s;
     }
-    move_networks();
+    make_progress();
     if (watch && peer >= 0 && peer == gone) {
         publish(status::peer_died, peer, "left the job");
         return failed();

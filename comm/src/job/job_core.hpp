@@ -101,8 +101,9 @@ class job_core {
     /// Notes which rank this one waits for, so that the watchdog and the peers can tell who holds up the job. Called
     /// again while a wait lasts.
     void awaits(int peer) noexcept;
-    /// Advances messages that a network or a peer moves only while this rank is in calls.
-    void move_networks() noexcept;
+    /// Advances messages that a network or a peer moves only while this rank is in calls: polls networks, and sends what
+    /// is due on windows.
+    void make_progress() noexcept;
     /// Slow path of a wait for `peer` (-1: for nobody in particular) that began at `since` (ticks). `gone`: the peer,
     /// if it was seen to have left before the caller checked, in vain, for what it may have sent last.
     [[nodiscard]] status check(int peer, std::uint64_t since, int gone) noexcept;
