@@ -333,7 +333,7 @@ void socket_plane::near_connector::answer_others() {
             say_hellos();
         } catch (const error&) { // this rank reports the first one
         }
-        const end_words& end = *core_.memory->record().end();
+        const job_end& end = *core_.memory->record().end();
         core_.publish(end.why, end.culprit, end.text); // to those that have connected since
     }
 }
@@ -345,8 +345,7 @@ void socket_plane::near_connector::map(const link& l, const greeting& theirs) {
     core_.mappings.emplace_back(theirs.slab.fd(), core_.memory->bytes());
     core_.peer_base[l.rank] = core_.mappings.back().base();
     mapped_[index(l)] = true;
-    const auto& record = *reinterpret_cast<const failure_record*>(core_.peer_base[l.rank]);
-    if (const end_words* end = record.end())
+    if (const job_end* end = core_.record_of(l.rank).end())
         core_.publish(end->why, end->culprit, end->text); // before it is itself taken for dead
 }
 

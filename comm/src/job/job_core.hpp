@@ -78,6 +78,10 @@ class job_core {
     /// Gives back the memory of closed objects that nobody will write any more.
     void sweep() noexcept;
 
+    /// The failure record in the slab of rank r.  Pre: peer_base[r] is not nullptr.
+    [[nodiscard]] failure_record& record_of(int r) const noexcept {
+        return *reinterpret_cast<failure_record*>(peer_base[r]);
+    }
     /// Writes the end of the job into every record that can be reached, unless it already holds one.
     void publish(status why, int culprit, std::string_view text) noexcept;
     /// A transport reports that `peer` can't be reached. If a death is found within half a second, that is the cause;
