@@ -42,7 +42,6 @@ class guard {
 mpi_world::mpi_world(const mpi_launch& launch, const progress& check) {
     const auto loaded = load_mpi_module(launch);
     module_ = loaded.table;
-    path_ = loaded.path;
 
     guard g(check);
     const int code = module_->open(launch.communicator, launch.communicator_bytes, guard::give_up, &g, &world_);
@@ -60,7 +59,7 @@ mpi_world::mpi_world(const mpi_launch& launch, const progress& check) {
                         "program again");
     }
     if (code == HALOCLINE_MPI_NO_COMMUNICATOR) {
-        throw input_error("MPI: what was given is no communicator of " + version_ + " (" + path_.string() +
+        throw input_error("MPI: what was given is no communicator of " + version_ + " (" + loaded.path.string() +
                           "), or MPI_Init was not called: " + launch.evidence +
                           "; if its MPI is another one, name that in HALOCLINE_MPI");
     }
@@ -78,7 +77,7 @@ mpi_world::mpi_world(const mpi_launch& launch, const progress& check) {
         leave(); // N singletons that each believe they are alone must not wait for one another at exit
         throw input_error("MPI: the launcher is " + (launch.title.empty() ? "unknown" : launch.title) +
                           "'s and started " + std::to_string(launch.ranks) + " ranks (" + launch.evidence + "), but " +
-                          version_ + " sees a world of " + std::to_string(ranks_) + " (" + path_.string() +
+                          version_ + " sees a world of " + std::to_string(ranks_) + " (" + loaded.path.string() +
                           "): start the program with the mpirun of " + version_ + ", or unset HALOCLINE_MPI");
     }
     const bool may_be_alone = launch.communicator && !launch.title.empty() && module_->started_ranks() == 1;
@@ -142,7 +141,6 @@ void mpi_world::poll() noexcept {
 }
 
 void mpi_world::leave() const noexcept { module_->leave(world_); }
-void mpi_world::abort(int exit_code) const noexcept { module_->abort(exit_code); }
 
 int mpi_world::take_tag() {
     sweep();

@@ -12,7 +12,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <span>
@@ -63,7 +62,6 @@ class mpi_world {
     [[nodiscard]] bool may_call() const { return module_->may_call() != 0; }
     /// "Open MPI 4.1.4"
     [[nodiscard]] const std::string& version() const { return version_; }
-    [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
     /// Bytes of every rank, by rank. Collective.  Err: what `check` throws; job_error if MPI fails.
     [[nodiscard]] std::vector<std::string> allgather(std::string_view mine, const progress& check) const;
@@ -74,8 +72,6 @@ class mpi_world {
     void leave() const noexcept;
     /// Only this rank has failed. Its program may end while the others continue; MPI_Finalize would wait for them.
     void give_up() noexcept { given_up_ = true; }
-    /// Ends all processes of the launcher with this exit code.
-    void abort(int exit_code) const noexcept;
 
     /// A tag for messages to this rank, used by no live channel of this world.  Err: job_error if MPI has no more.
     [[nodiscard]] int take_tag();
@@ -133,7 +129,6 @@ class mpi_world {
 
     const halocline_mpi_module* module_ = nullptr;
     halocline_mpi_world* world_ = nullptr;
-    std::filesystem::path path_;
     std::string version_;
     int rank_ = 0, ranks_ = 1;
     mpi_mode mode_ = mpi_mode::two_sided;

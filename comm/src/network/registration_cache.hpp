@@ -59,7 +59,6 @@ class registration_cache {
                 if (p.users == 0) clear(p, drop);
             best->region = make(start, static_cast<std::size_t>(end - start));
         }
-        ++registered_;
         if (best->region.error != 0) {
             error_ = best->region.error;
             return nullptr;
@@ -81,8 +80,6 @@ class registration_cache {
     }
     /// Error of the last take(); 0: none.
     [[nodiscard]] int error() const noexcept { return error_; }
-    /// Number of calls of make.
-    [[nodiscard]] std::uint64_t registered() const noexcept { return registered_; }
 
   private:
     static constexpr std::size_t granule = 64 * 1024;
@@ -96,7 +93,7 @@ class registration_cache {
 
     const slab& memory_;
     std::array<place, places> all_{};
-    std::uint64_t clock_ = 0, registered_ = 0;
+    std::uint64_t clock_ = 0;
     int error_ = 0;
 };
 
