@@ -108,7 +108,7 @@ void channel_set::check_arrived(Channel& c, std::uint64_t epoch) noexcept {
     if (s == status::ok) return;
     status_ = s == status::aborted ? core_->left_by(c.peer()) : s;
     if constexpr (carded_channel<Channel>) {
-        if (s == status::peer_died) status_ = core_->lost(c.peer(), "can't be reached: " + c.trouble());
+        if (s == status::peer_died) status_ = core_->lost(c.peer(), c.trouble());
     }
 }
 

@@ -30,7 +30,7 @@ void await_connection(job_core& core, C& c) {
         if (const status s = waiting.again(c.peer()); s != status::ok) core.raise(s, operation);
     }
     if (c.trouble().empty()) return;
-    core.raise(core.lost(c.peer(), "can't be reached: " + c.trouble()), operation);
+    core.raise(core.lost(c.peer(), c.trouble()), operation);
 }
 
 /// The steps, in this order; each is collective.

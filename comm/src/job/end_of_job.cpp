@@ -90,13 +90,13 @@ int job_core::silent_behind(int peer) const noexcept {
     return peer;
 }
 
-status job_core::lost(int peer, std::string_view how) noexcept {
+status job_core::lost(int peer, std::string_view why) noexcept {
     const std::uint64_t since = ticks();
     while (failed() == status::ok && watch && seconds(ticks() - since) < 0.5) {
         watch->look();
         sched_yield();
     }
-    if (failed() == status::ok) publish(status::peer_died, peer, how);
+    if (failed() == status::ok) publish(status::peer_died, peer, "can't be reached: " + std::string(why));
     notice();
     return failed();
 }

@@ -85,8 +85,8 @@ class job_core {
     /// Writes the end of the job into every record that can be reached, unless it already holds one.
     void publish(status why, int culprit, std::string_view text) noexcept;
     /// A transport reports that `peer` can't be reached. If a death is found within half a second, that is the cause;
-    /// otherwise this is the end of the job, with `how`.
-    [[nodiscard]] status lost(int peer, std::string_view how) noexcept;
+    /// otherwise this is the end of the job: "can't be reached: " and `why`.
+    [[nodiscard]] status lost(int peer, std::string_view why) noexcept;
     /// A peer closed its end of what this rank waits for; raise() will say so.  Returns status::aborted.
     status left_by(int peer) noexcept {
         farewell_of.store(peer, std::memory_order_relaxed);

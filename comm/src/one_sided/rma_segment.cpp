@@ -233,7 +233,7 @@ void rma_segment::poll() noexcept {
         status s = peer.far->take([&](const far_item& r, std::span<const std::byte> b) { return apply(peer, r, b); });
         peer.far->push();
         if (s == status::aborted) peer.mine->half[1].end.store(1, std::memory_order_release);
-        if (s == status::peer_died) s = job.core().lost(peer.rank, "can't be reached: " + peer.far->trouble());
+        if (s == status::peer_died) s = job.core().lost(peer.rank, peer.far->trouble());
         if (s != status::ok && s != status::aborted && state_ == status::ok) state_ = s;
     }
 }
