@@ -51,7 +51,7 @@ class window_end final : public due_send {
     bool push_listed() noexcept override;
 
     [[nodiscard]] const comm::job& job() const { return connection_->job; }
-    [[nodiscard]] std::string title() const; ///< "send window 0"
+    [[nodiscard]] std::string title() const; ///< "send window 0 of connection 'x-low' of rank 0 with rank 3"
     [[nodiscard]] std::string pending() const;
     [[nodiscard]] std::string describe() const;
     [[nodiscard]] bool sends() const { return request_.sends; }

@@ -45,7 +45,7 @@ class bulk_link {
     /// What the peer's end needs to know about this one.
     [[nodiscard]] virtual std::string card() const = 0;
     virtual void connect(const std::string& peer_card) = 0;
-    /// "fi_writedata of tcp;ofi_rxm"
+    /// "RMA writes of tcp;ofi_rxm"
     [[nodiscard]] virtual std::string describe() const = 0;
 
     enum class opening {

@@ -75,7 +75,7 @@ class memory_probe {
 
 class peer_memory {
   public:
-    /// `probe`: the peer's. `may_read`: messenger_options::read_processes.
+    /// `probe`: the peer's. `may_read`: may the system be asked for memory outside its slab?
     peer_memory(const job_core& core, int peer, memory_probe::told probe, bool may_read);
 
     [[nodiscard]] peer_buffer at(buffer_place place) const noexcept {

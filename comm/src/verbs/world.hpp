@@ -76,7 +76,7 @@ class verbs_world {
     verbs_world(const verbs_world&) = delete;
     verbs_world& operator=(const verbs_world&) = delete;
 
-    /// Two ranks reach each other if these are equal: "RoCE" or "InfiniBand".
+    /// Two ranks reach each other if these are equal: "RoCE", "InfiniBand" or "InfiniBand with GIDs".
     [[nodiscard]] std::string kind() const;
     /// Address of this port, for the peers.
     [[nodiscard]] std::string address() const;

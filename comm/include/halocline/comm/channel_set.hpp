@@ -189,7 +189,7 @@ class channel_set {
     [[nodiscard]] const channel_request& request(std::size_t index) const { return requests_[index]; }
     /// The note of the request at the other end of that channel. Only once: it is not kept.
     [[nodiscard]] std::string take_note(std::size_t index) { return std::exchange(requests_[index].note, {}); }
-    /// What the last failed wait was waiting for: "halo 'coarse' epoch 17: t-low from rank 3 over shm".
+    /// What the last failed wait was waiting for: "'coarse' epoch 17: t-low from rank 3 over shm".
     [[nodiscard]] std::string pending(std::uint64_t epoch) const;
 
   private:
