@@ -11,7 +11,6 @@
 #include "messages/message_layout.hpp"
 #include "network/bulk_link.hpp"
 #include "node/node_slab.hpp"
-#include <halocline/comm/detail/shared_copy.hpp>
 #include "ofi/tags.hpp"
 #include "one_sided/far_link.hpp"
 #include "verbs/tags.hpp"
@@ -19,6 +18,7 @@
 #include <halocline/comm/detail/control_line.hpp>
 #include <halocline/comm/detail/joint_channel.hpp>
 #include <halocline/comm/detail/message_slots.hpp>
+#include <halocline/comm/detail/shared_copy.hpp>
 #include <halocline/comm/detail/shm_channel.hpp>
 
 #include <gtest/gtest.h>

@@ -4,8 +4,6 @@
 #include "control/wire.hpp"
 #include "job/waiting.hpp"
 
-#include <halocline/comm/clock.hpp>
-
 #include <utility>
 
 namespace halocline::comm {

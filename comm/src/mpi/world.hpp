@@ -2,7 +2,6 @@
 // The world of the MPI that started this process (or a communicator of the program), as set-up and channels see it.
 #pragma once
 
-#include "control/control_plane.hpp"
 #include "end.hpp"
 #include "job/activity.hpp"
 #include "library.hpp"

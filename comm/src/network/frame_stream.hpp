@@ -11,8 +11,8 @@
 // stop.
 #pragma once
 
-#include <halocline/comm/detail/copy_bytes.hpp>
 #include <halocline/comm/channel_set.hpp>
+#include <halocline/comm/detail/copy_bytes.hpp>
 
 #include <cstddef>
 #include <cstdint>

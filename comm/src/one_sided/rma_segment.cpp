@@ -5,8 +5,8 @@
 #include "control/wire.hpp"
 #include "node/copy_claimed.hpp"
 
-#include <halocline/comm/detail/copy_bytes.hpp>
 #include <halocline/comm/clock.hpp>
+#include <halocline/comm/detail/copy_bytes.hpp>
 #include <halocline/comm/detail/stream_bytes.hpp>
 #include <halocline/comm/detail/take_line.hpp>
 
