@@ -28,11 +28,11 @@ channel_set::channel_set(const job& j, std::span<const channel_request> requests
         const closing_scope closing(core.doing);
         steps.refuse_ends();
         lanes_ = {}; // says farewell
-        steps.give_block_back();
         throw;
     }
-    block_ = steps.block();
-    block_bytes_ = steps.block_bytes();
+    const parked_block block = steps.release_block();
+    block_ = static_cast<std::byte*>(block.start);
+    block_bytes_ = block.bytes;
     for (const void* p : options_.written_by_peers) core.memory->pin(p);
     memory_bytes_ = core.memory->used() - used_before;
     const bool in_memory = std::all_of(requests_.begin(), requests_.end(), [&](const channel_request& r) {
