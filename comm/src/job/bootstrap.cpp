@@ -5,6 +5,7 @@
 #include "business_card.hpp"
 #include "control/socket_plane.hpp"
 #include "control/wire.hpp"
+#include "environment.hpp"
 #include "mpi/world.hpp"
 #include "network/worlds.hpp"
 #include "node/measure_at_start.hpp"

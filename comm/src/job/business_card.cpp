@@ -3,6 +3,7 @@
 
 #include "control/descriptor.hpp"
 #include "control/wire.hpp"
+#include "environment.hpp"
 #include "layout_number.hpp"
 #include "node/node_slab.hpp"
 

@@ -2,6 +2,7 @@
 // Who started this program, and how it joins the others.
 #include "bootstrap.hpp"
 #include "business_card.hpp"
+#include "environment.hpp"
 #include "watchdog.hpp"
 
 #include <halocline/base/check.hpp>
@@ -52,11 +53,6 @@ std::optional<bootstrap> launched(const job_options& options) {
 }
 
 } // namespace
-
-std::string environment_text(const char* variable) {
-    const char* text = std::getenv(variable);
-    return text == nullptr ? "" : text;
-}
 
 int launched_rank() {
     struct launched {

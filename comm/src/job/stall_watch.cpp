@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stall_watch.hpp"
 
-#include "environment_time.hpp"
+#include "environment.hpp"
 #include "job_core.hpp"
 #include "process_look.hpp"
 #include "say.hpp"

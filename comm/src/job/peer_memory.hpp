@@ -3,7 +3,7 @@
 // are threads of one process; otherwise through process_vm_readv and process_vm_writev, if the system allows them.
 #pragma once
 
-#include "job/job_core.hpp"
+#include "job_core.hpp"
 
 #include <halocline/comm/detail/copy_bytes.hpp>
 
