@@ -8,11 +8,11 @@
 
 namespace halocline::comm {
 
-message_frames::message_frames(messenger_core& core, const matching& m, int peer, std::size_t room)
+message_frames::message_frames(messenger_core& core, const matching& m, int peer, std::size_t frame_bytes)
     : core_(core), matching_(m), peer_(peer), may_send_(core.options.unexpected),
       credit_told_(core.options.unexpected) {
-    stream_.room = room;
-    stream_.head = sizeof(frame_head);
+    stream_.frame_bytes = frame_bytes;
+    stream_.head_bytes = sizeof(frame_head);
     stream_.channel.reserve(frame_stream::channels);
 }
 
