@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 namespace halocline::comm {
 
@@ -95,6 +96,23 @@ class registration_cache {
     std::array<place, places> all_{};
     std::uint64_t clock_ = 0;
     int error_ = 0;
+};
+
+/// The caches of one rank on one network. Separate, because sending must not wait for receiving, which may depend on
+/// the peer.
+template <class Region>
+struct registration_caches {
+    std::unique_ptr<registration_cache<Region>> targets, sources; ///< nullptr: not made yet
+
+    void make(const slab& memory) {
+        for (auto* cache : {&targets, &sources})
+            if (!*cache) *cache = std::make_unique<registration_cache<Region>>(memory);
+    }
+    template <class Drop>
+    void clear_all(Drop&& drop) noexcept {
+        for (auto* cache : {targets.get(), sources.get()})
+            if (cache != nullptr) cache->clear_all(drop);
+    }
 };
 
 } // namespace halocline::comm

@@ -157,8 +157,7 @@ verbs_world::port::port(const verbs_options& choices, std::chrono::milliseconds 
 }
 
 verbs_world::port::~port() {
-    for (auto* all : {targets.get(), sources.get()})
-        if (all != nullptr) all->clear_all([this](verbs_registration& r) { lib.dereg_mr(r.region); });
+    caches.clear_all([this](verbs_registration& r) { lib.dereg_mr(r.region); });
     lib.dealloc_pd(domain);
     lib.close_device(context);
 }
