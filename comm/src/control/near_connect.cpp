@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How two ranks of a node connect: the higher rank connects to the lower one's listening Unix socket. The kernel tells
 // each which process is at the other end, and both send the job's secret and their slab's descriptor.
+#include "random_value.hpp"
 #include "socket_plane.hpp"
 
 #include <halocline/comm/clock.hpp>
@@ -11,7 +12,6 @@
 #include <csignal>
 #include <cstddef>
 #include <cstring>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -107,10 +107,9 @@ bool is_process(int socket, int pid) {
 
 unix_listener::unix_listener(int backlog) : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
     if (!socket_) fail_system("cannot make a socket for the ranks of this node");
-    std::array<unsigned char, 16> noise{};
-    if (getrandom(noise.data(), noise.size(), 0) != static_cast<ssize_t>(noise.size())) fail_system("getrandom");
     name_ = "halocline-";
-    for (const unsigned char c : noise) name_ += {"0123456789abcdef"[c >> 4], "0123456789abcdef"[c & 15]};
+    for (const unsigned char c : random_value<std::array<unsigned char, 16>>())
+        name_ += {"0123456789abcdef"[c >> 4], "0123456789abcdef"[c & 15]};
     socklen_t length = 0;
     const sockaddr_un a = address_of(name_, length);
     if (bind(socket_.fd(), reinterpret_cast<const sockaddr*>(&a), length) != 0 ||

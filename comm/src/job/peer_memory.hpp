@@ -69,7 +69,7 @@ class memory_probe {
     [[nodiscard]] told card() const noexcept { return {reinterpret_cast<std::uint64_t>(&word_), word_}; }
 
   private:
-    std::uint64_t word_ = 0;
+    std::uint64_t word_;
 };
 
 class peer_memory {
