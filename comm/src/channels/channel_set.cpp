@@ -6,6 +6,8 @@
 #include "job/waiting.hpp"
 #include "mpi/world.hpp"
 
+#include <halocline/comm/transport_names.hpp>
+
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -35,10 +37,8 @@ channel_set::channel_set(const job& j, std::span<const channel_request> requests
     block_bytes_ = block.bytes;
     for (const void* p : options_.written_by_peers) core.memory->pin(p);
     memory_bytes_ = core.memory->used() - used_before;
-    const bool in_memory = std::all_of(requests_.begin(), requests_.end(), [&](const channel_request& r) {
-        const std::string& transport = core.members[r.peer].transport;
-        return transport == shm_channel::transport || transport == self_channel::transport;
-    });
+    const bool in_memory = std::ranges::all_of(
+        requests_, [&](const channel_request& r) { return is_in_memory(core.members[r.peer].transport); });
     if (in_memory && core.spin.has_own_core()) short_spin_ = 64;
     core_ = j.share();
 }

@@ -9,6 +9,7 @@
 #include <halocline/comm/detail/copy_bytes.hpp>
 #include <halocline/comm/detail/stream_bytes.hpp>
 #include <halocline/comm/detail/take_line.hpp>
+#include <halocline/comm/transport_names.hpp>
 
 #include <atomic>
 #include <cstring>
@@ -32,7 +33,7 @@ requests_by_peer sorted(const job& j, const std::string& name, std::span<const i
             throw input_error("'" + name + "': rank " + std::to_string(core.rank) + " names neighbour " +
                               std::to_string(peer) + " twice");
         }
-        if (core.members[peer].transport == "mock") {
+        if (core.members[peer].transport == mock_channel::transport) {
             throw input_error("'" + name + "': rank " + std::to_string(peer) +
                               " is served by 'mock', which moves nothing");
         }
@@ -112,7 +113,7 @@ void rma_segment::meet(const std::string& name, std::string_view shape, std::spa
             }
             auto* const mine = reinterpret_cast<control_line*>(block_.start() + n * sizeof(control_line));
             const std::string& transport = core.members[peer].transport;
-            if (transport != "self" && transport != "shm") {
+            if (!is_in_memory(transport)) {
                 neighbours.push_back(
                     {peer, mine, nullptr, nullptr, theirs.payload_bytes, theirs.place, std::make_unique<far_link>()});
                 continue;
