@@ -11,6 +11,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <span>
@@ -117,6 +118,10 @@ class mpi_world {
     [[nodiscard]] std::string describe(const mpi_end& end) const;
 
   private:
+    /// `code`: of the module's open(); `path`: the module's.  Err: input_error, job_error.
+    void require_opened(int code, const mpi_launch& launch, const std::filesystem::path& path) const;
+    /// Err: input_error: the launcher started several ranks, but this MPI sees only one.
+    void check_world_size(const mpi_launch& launch, const std::filesystem::path& path) const;
     bool post(mpi_end& end, std::uint64_t epoch) noexcept;
     bool closed(mpi_end& end) noexcept;
     /// True if nothing of it is under way any more.
