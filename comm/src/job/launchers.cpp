@@ -66,9 +66,8 @@ int launched_rank() {
         const char* const descriptor = l.descriptor != nullptr ? std::getenv(l.descriptor) : nullptr;
         if (l.descriptor != nullptr && (descriptor == nullptr || ::fcntl(std::atoi(descriptor), F_GETFD) < 0)) continue;
         const char* const ranks = l.ranks != nullptr ? std::getenv(l.ranks) : nullptr;
-        return ranks != nullptr && std::atoi(rank) >= std::atoi(ranks)
-                   ? 0
-                   : std::atoi(rank); // no such rank, so that one rank reports the error
+        const bool is_there = ranks == nullptr || std::atoi(rank) < std::atoi(ranks);
+        return is_there ? std::atoi(rank) : 0; // 0: so that one rank reports the error
     }
     return 0;
 }

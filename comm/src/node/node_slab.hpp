@@ -29,7 +29,7 @@ class slab_mapping {
 };
 
 /// The remedy where `ulimit` imposes this limit: "-v" or "-f".
-[[nodiscard]] std::string smaller_slab(const char* limit);
+[[nodiscard]] std::string limit_remedy(const char* limit);
 
 class node_slab final : public slab {
   public:
