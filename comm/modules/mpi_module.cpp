@@ -153,11 +153,6 @@ void close(halocline_mpi_world* world, int clean, int given_up) {
 
 void leave(halocline_mpi_world* world) { world->left = true; }
 
-void abort(int code) {
-    abandoned = true;
-    MPI_Abort(MPI_COMM_WORLD, code);
-}
-
 int rank(const halocline_mpi_world* world) { return world->rank; }
 int size(const halocline_mpi_world* world) { return world->size; }
 int started_ranks() {
@@ -258,7 +253,6 @@ constexpr halocline_mpi_module module_table{
     open,
     close,
     leave,
-    abort,
     rank,
     size,
     started_ranks,

@@ -5,6 +5,7 @@
 
 #include <halocline/base/error.hpp>
 #include <halocline/comm/channel_set.hpp>
+#include <halocline/comm/transport_names.hpp>
 
 #include <cstddef>
 #include <map>
@@ -35,7 +36,7 @@ std::vector<region_end> find_ends(const comm::job& j, const std::vector<transfer
             region_end& end = ends.emplace_back();
             end.peer = peer;
             end.transport = transport;
-            end.far = transport != "shm" && transport != "self";
+            end.far = !comm::is_in_memory(transport);
             end.sends = count_sites(sends, tags.sends);
             end.receives = count_sites(receives, tags.receives);
             for (const auto& [tag, i] : tags.receives) end.received.push_back(static_cast<int>(i));

@@ -31,16 +31,16 @@ TEST(EndOfJob, ItsFirstWordsStayThoughASlowWriterFinishesAfterThem) {
         failure_record& record = j.core().memory->record();
         record.state.store(1); // the slow writer has begun
         j.core().publish(status::peer_died, 0, "in its place");
-        const end_words* const words = record.end();
+        const job_end* const end = record.end();
 
-        for (end_words& w : record.words) // the slow writer goes on
-            if (&w != words) w.text[0] = '!';
+        for (job_end& e : record.ends) // the slow writer goes on
+            if (&e != end) e.text[0] = '!';
         std::uint32_t at_work = 1;
         EXPECT_FALSE(record.state.compare_exchange_strong(at_work, 2));
         j.core().publish(status::aborted, 0, "too late");
 
-        EXPECT_EQ(record.end(), words);
-        EXPECT_STREQ(words->text, "in its place");
+        EXPECT_EQ(record.end(), end);
+        EXPECT_STREQ(end->text, "in its place");
     });
 }
 

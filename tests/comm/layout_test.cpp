@@ -11,7 +11,6 @@
 #include "messages/message_layout.hpp"
 #include "network/bulk_link.hpp"
 #include "node/node_slab.hpp"
-#include <halocline/comm/detail/shared_copy.hpp>
 #include "ofi/tags.hpp"
 #include "one_sided/far_link.hpp"
 #include "verbs/tags.hpp"
@@ -19,6 +18,7 @@
 #include <halocline/comm/detail/control_line.hpp>
 #include <halocline/comm/detail/joint_channel.hpp>
 #include <halocline/comm/detail/message_slots.hpp>
+#include <halocline/comm/detail/shared_copy.hpp>
 #include <halocline/comm/detail/shm_channel.hpp>
 
 #include <gtest/gtest.h>
@@ -72,10 +72,10 @@ class facts {
 
 void add_slabs(facts& all) {
     const failure_record r;
-    all.add_object("failure_record", r, r.state, r.words[0], r.words[1], r.awaited, r.awake, r.reported_by,
+    all.add_object("failure_record", r, r.state, r.ends[0], r.ends[1], r.awaited, r.awake, r.reported_by,
                    r.reports_far);
-    const end_words& w = r.words[0];
-    all.add_object("end_words", w, w.why, w.culprit, w.pid, w.host, w.text);
+    const job_end& e = r.ends[0];
+    all.add_object("end_words", e, e.why, e.culprit, e.pid, e.host, e.text); // its name in the fingerprints
     const line_label l;
     all.add_object("line_label", l, l.epoch, l.plan_id, l.field_index, l.bytes, l.start_stamp, l.end, l.immediate);
     const control_line line;

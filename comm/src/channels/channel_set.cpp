@@ -6,6 +6,8 @@
 #include "job/waiting.hpp"
 #include "mpi/world.hpp"
 
+#include <halocline/comm/transport_names.hpp>
+
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -28,17 +30,15 @@ channel_set::channel_set(const job& j, std::span<const channel_request> requests
         const closing_scope closing(core.doing);
         steps.refuse_ends();
         lanes_ = {}; // says farewell
-        steps.give_block_back();
         throw;
     }
-    block_ = steps.block();
-    block_bytes_ = steps.block_bytes();
+    const parked_block block = steps.release_block();
+    block_ = static_cast<std::byte*>(block.start);
+    block_bytes_ = block.bytes;
     for (const void* p : options_.written_by_peers) core.memory->pin(p);
     memory_bytes_ = core.memory->used() - used_before;
-    const bool in_memory = std::all_of(requests_.begin(), requests_.end(), [&](const channel_request& r) {
-        const std::string& transport = core.members[r.peer].transport;
-        return transport == shm_channel::transport || transport == self_channel::transport;
-    });
+    const bool in_memory = std::ranges::all_of(
+        requests_, [&](const channel_request& r) { return is_in_memory(core.members[r.peer].transport); });
     if (in_memory && core.spin.has_own_core()) short_spin_ = 64;
     core_ = j.share();
 }
@@ -108,7 +108,7 @@ void channel_set::check_arrived(Channel& c, std::uint64_t epoch) noexcept {
     if (s == status::ok) return;
     status_ = s == status::aborted ? core_->left_by(c.peer()) : s;
     if constexpr (carded_channel<Channel>) {
-        if (s == status::peer_died) status_ = core_->lost(c.peer(), "can't be reached: " + c.trouble());
+        if (s == status::peer_died) status_ = core_->lost(c.peer(), c.trouble());
     }
 }
 

@@ -5,6 +5,7 @@
 #include "channel_agreement.hpp"
 #include "control/wire.hpp"
 #include "job/job_core.hpp"
+#include "job/slab_block.hpp"
 #include "job/waiting.hpp"
 #include "network/worlds.hpp"
 
@@ -30,7 +31,7 @@ void await_connection(job_core& core, C& c) {
         if (const status s = waiting.again(c.peer()); s != status::ok) core.raise(s, operation);
     }
     if (c.trouble().empty()) return;
-    core.raise(core.lost(c.peer(), "can't be reached: " + c.trouble()), operation);
+    core.raise(core.lost(c.peer(), c.trouble()), operation);
 }
 
 /// The steps, in this order; each is collective.
@@ -46,17 +47,16 @@ class channel_setup {
     void lay_out_block() {
         j_.collectively([&] {
             by_peer_ = sorted_by_peer(j_, requests_, options_.name);
+            std::size_t bytes = 0;
             for_each_lane([&]<class C>(std::vector<C>&) {
                 if constexpr (!carded_channel<C>) {
                     for_each_request_of<C>([&](std::size_t i, const channel_request& r) {
-                        offset_[i] = block_bytes_;
-                        block_bytes_ += C::block_bytes(r.receive_bytes);
+                        offset_[i] = bytes;
+                        bytes += C::block_bytes(r.receive_bytes);
                     });
                 }
             });
-            if (block_bytes_ > 0) {
-                block_ = static_cast<std::byte*>(core_.memory->allocate_for_peers(block_bytes_, alignof(control_line)));
-            }
+            if (bytes > 0) block_ = slab_block(core_, bytes);
         });
         check_symmetry(j_, by_peer_, options_.name);
     }
@@ -124,15 +124,8 @@ class channel_setup {
                 for (C& c : lane) c.refuse();
         });
     }
-    /// Called after a step that threw.
-    void give_block_back() {
-        // Nothing has been sent, so no farewells are due, unless a rank died half-way; then the job is over anyway.
-        if (block_ == nullptr || core_.failed() != status::ok) return;
-        core_.memory->deallocate(block_, block_bytes_, alignof(control_line));
-    }
-
-    [[nodiscard]] std::byte* block() const { return block_; }
-    [[nodiscard]] std::size_t block_bytes() const { return block_bytes_; }
+    /// After the last step: the block, for its new owner. Its start is nullptr if no end needs one.
+    [[nodiscard]] parked_block release_block() noexcept { return block_.release(); }
 
   private:
     template <class Visit>
@@ -174,7 +167,7 @@ class channel_setup {
     template <class C>
     void make_lines() {
         for_each_request_of<C>([&](std::size_t i, const channel_request& r) {
-            std::byte* const own = block_ + offset_[i];
+            std::byte* const own = block_.start() + offset_[i];
             new (own) control_line;
             if constexpr (direct_channel<C>) new (own + sizeof(control_line)) line_label;
             if constexpr (joint_channel<C>) new (own + C::copy_at(r.receive_bytes)) joint_copy;
@@ -184,7 +177,7 @@ class channel_setup {
     template <class C>
     void connect_lines(std::vector<C>& lane) {
         for_each_request_of<C>([&](std::size_t i, const channel_request& r) {
-            std::byte* const own = block_ + offset_[i];
+            std::byte* const own = block_.start() + offset_[i];
             std::byte* const base = core_.peer_base[r.peer];
             std::byte* const remote = base + wire_reader(cards_[i]).number<std::int64_t>();
             if constexpr (direct_channel<C> || joint_channel<C>) {
@@ -203,8 +196,9 @@ class channel_setup {
     std::uint32_t plan_id_;
     requests_by_peer by_peer_;
     bool connecting_ = false;
-    std::byte* block_ = nullptr; // control lines and slots of the lanes without cards
-    std::size_t block_bytes_ = 0;
+    // Control lines and slots of the lanes without cards. If a step throws, it goes back: nothing has been sent, so no
+    // farewells are due, unless a rank died half-way; then the job is over anyway.
+    slab_block block_;
     std::vector<std::size_t> offset_; // by request: its part of the block
     std::vector<std::string> cards_;  // by request: this rank's, then, once agreed, the peers'
 };

@@ -65,59 +65,77 @@ std::uint32_t connection_core::agreed_id(bool outgoing, std::uint32_t n) const {
     return hash | 0x80000000u; // distinct from plan ids, which count from 1
 }
 
+namespace {
+
+/// Numbers of windows of one end.
+struct window_counts {
+    std::uint32_t sends = 0, recvs = 0;
+};
+
+/// The peer's, if they have come; `key`: of the letter.
+std::optional<window_counts> peers_counts(const connection_core& c, const std::string& key) {
+    const std::string* const body = c.job.core().windows.letters.find(c.peer, key);
+    if (body == nullptr) return std::nullopt;
+    wire_reader reader(*body);
+    const auto sends = reader.number<std::uint32_t>();
+    return window_counts{sends, reader.number<std::uint32_t>()};
+}
+
+[[noreturn]] void refuse(const connection_core& c, window_counts there) {
+    throw input_error(c.title() + ": " + std::to_string(c.sends) + " send and " + std::to_string(c.recvs) +
+                      " receive windows here, " + std::to_string(there.sends) + " send and " +
+                      std::to_string(there.recvs) + " receive windows there; each needs one of the other kind");
+}
+
+/// Joins a window with its other end, if that one's card is here; `waits`: waits for it.
+/// Err: input_error: there is no such end, or it is another kind of window; rank_failure.
+void join_window(connection_core& c, window_end& w, const std::string& counts_key, bool waits) {
+    job_core& core = c.job.core();
+    keyed_letters& letters = core.windows.letters;
+    const std::string card_key = c.peers_key(w.sends() ? 'r' : 's', w.number());
+    const std::string operation = "the other end of " + w.title() + " (send tag " + std::to_string(c.options.send_tag) +
+                                  ", receive tag " + std::to_string(c.options.receive_tag) +
+                                  " here; there the other way round)";
+    const auto is_here = [&] { return letters.find(c.peer, card_key) != nullptr; };
+    for (waiter waiting(core); waits && !is_here();) {
+        letters.collect(core.post);
+        if (is_here()) break;
+        if (const auto there = peers_counts(c, counts_key))
+            refuse(c, *there); // letters arrive in order: no such window
+        if (const status s = waiting.again(c.peer); s != status::ok) core.raise(s, operation);
+    }
+    if (!is_here()) return;
+    const std::string card = *letters.find(c.peer, card_key);
+    letters.forget(c.peer, card_key);
+    w.connect(card);
+}
+
+} // namespace
+
 connection::connection(const comm::job& j, int peer, connection_options options)
     : core_("a connection", std::make_shared<connection_core>(j, peer, std::move(options))) {}
 
 void connection::connect() {
     connection_core& c = *core_;
-    job_core& core = c.job.core();
+    keyed_letters& letters = c.job.core().windows.letters;
     const std::uint32_t call = c.connects++;
     c.send_letter(counts_kind, call, wire_writer().number(c.sends).number(c.recvs).take());
-
-    // The peer's numbers of windows, if it has sent them.
     const std::string counts_key = c.peers_key(counts_kind, call);
-    struct counts {
-        std::uint32_t sends, recvs;
-    };
-    const auto peers_counts = [&]() -> std::optional<counts> {
-        const std::string* const body = core.windows.letters.find(c.peer, counts_key);
-        if (body == nullptr) return std::nullopt;
-        wire_reader reader(*body);
-        const auto sends = reader.number<std::uint32_t>();
-        return counts{sends, reader.number<std::uint32_t>()};
-    };
-    const auto refuse = [&](counts there) {
-        throw input_error(c.title() + ": " + std::to_string(c.sends) + " send and " + std::to_string(c.recvs) +
-                          " receive windows here, " + std::to_string(there.sends) + " send and " +
-                          std::to_string(there.recvs) + " receive windows there; each needs one of the other kind");
-    };
 
     std::exception_ptr refused; // the first window that was
     for (window_end* w : c.windows) {
-        const std::string card_key = c.peers_key(w->sends() ? 'r' : 's', w->number());
-        const std::string operation = "the other end of " + w->title() + " (send tag " +
-                                      std::to_string(c.options.send_tag) + ", receive tag " +
-                                      std::to_string(c.options.receive_tag) + " here; there the other way round)";
-        const auto is_here = [&] { return core.windows.letters.find(c.peer, card_key) != nullptr; };
         try {
-            for (waiter waiting(core); !is_here() && !refused;) {
-                core.windows.letters.collect(core.post);
-                if (is_here()) break;
-                if (const auto there = peers_counts()) refuse(*there); // letters arrive in order: no such window
-                if (const status s = waiting.again(c.peer); s != status::ok) core.raise(s, operation);
-            }
-            if (is_here()) w->connect(*core.windows.letters.find(c.peer, card_key));
+            join_window(c, *w, counts_key, !refused);
         } catch (const input_error&) { // the other windows are joined all the same, so that they can say farewell
             if (!refused) refused = std::current_exception();
         }
-        if (is_here()) core.windows.letters.forget(c.peer, card_key);
     }
     if (refused) std::rethrow_exception(refused);
     c.windows.clear();
-    core.windows.letters.collect(core.post);
-    if (const auto there = peers_counts(); there && (there->sends != c.recvs || there->recvs != c.sends))
-        refuse(*there);
-    core.windows.letters.forget(c.peer, counts_key);
+    letters.collect(c.job.core().post);
+    if (const auto there = peers_counts(c, counts_key); there && (there->sends != c.recvs || there->recvs != c.sends))
+        refuse(c, *there);
+    letters.forget(c.peer, counts_key);
 }
 
 int connection::peer() const { return core_->peer; }

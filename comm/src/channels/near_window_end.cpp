@@ -2,14 +2,13 @@
 #include "near_window_end.hpp"
 
 #include "node/copy_claimed.hpp"
-#include <halocline/comm/detail/copy_bytes.hpp>
-#include <halocline/comm/detail/shared_copy.hpp>
 
 #include <halocline/comm/detail/claim_lines.hpp>
+#include <halocline/comm/detail/copy_bytes.hpp>
+#include <halocline/comm/detail/shared_copy.hpp>
 #include <halocline/comm/detail/stream_bytes.hpp>
 #include <halocline/comm/detail/take_line.hpp>
 
-#include <cstring>
 #include <new>
 #include <utility>
 

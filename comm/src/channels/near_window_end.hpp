@@ -8,8 +8,8 @@
 #include "connection_core.hpp"
 #include "control/wire.hpp"
 #include "job/job_core.hpp"
+#include "job/peer_memory.hpp"
 #include "job/slab_block.hpp"
-#include "node/peer_memory.hpp"
 #include "window_way.hpp"
 
 #include <halocline/comm/clock.hpp>
@@ -20,7 +20,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <optional>
 #include <string>
 

@@ -12,7 +12,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <exception>
 #include <string>
 #include <string_view>
@@ -78,7 +77,7 @@ class network_window_end {
     }
 
     [[nodiscard]] status explained(status s) noexcept {
-        return s == status::peer_died ? core_.lost(connection_.peer, "can't be reached: " + channel_.trouble()) : s;
+        return s == status::peer_died ? core_.lost(connection_.peer, channel_.trouble()) : s;
     }
     void copy_counted(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
         copy_bytes(to, from, bytes);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "small_window_end.hpp"
 
-#include "node/peer_memory.hpp"
+#include "job/peer_memory.hpp"
 
 #include <new>
 #include <utility>

@@ -9,7 +9,6 @@
 #include "network_window_end.hpp"
 
 #include <memory>
-#include <utility>
 
 namespace halocline::comm {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <halocline/comm/detail/copy_bytes.hpp>
 #include <halocline/comm/window.hpp>
 
 #include "window_end.hpp"
 
+#include <halocline/comm/detail/copy_bytes.hpp>
+
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 namespace halocline::comm {

@@ -4,8 +4,6 @@
 #include "control/wire.hpp"
 #include "job/waiting.hpp"
 
-#include <halocline/comm/clock.hpp>
-
 #include <utility>
 
 namespace halocline::comm {
@@ -84,8 +82,8 @@ template <class Done>
 status window_end::until(Done done) noexcept {
     waiter waiting(core());
     while (status_ == status::ok && !done()) {
-        push_windows(core()); // the peer may be waiting for what this rank still has to send
-        help();               // after that, so that the peer copies, too
+        core().windows.push_due(); // the peer may be waiting for what this rank still has to send
+        help();                    // after that, so that the peer copies, too
         if (const status s = waiting.again(connection_->peer); s != status::ok) status_ = s;
     }
     return status_;
@@ -165,10 +163,6 @@ template <window_way Way>
     if (push() || listed_) return;
     listed_ = true;
     core().windows.due.push_back(this);
-}
-
-void push_windows(job_core& core) noexcept {
-    std::erase_if(core.windows.due, [](window_end* w) { return w->push_listed(); });
 }
 
 bool window_end::push_listed() noexcept {

@@ -27,7 +27,7 @@
 
 namespace halocline::comm {
 
-class window_end {
+class window_end final : public due_send {
   public:
     /// Local: allocates memory, and sends a card to the peer.
     window_end(std::shared_ptr<connection_core> c, window_request r);
@@ -48,11 +48,10 @@ class window_end {
     [[nodiscard]] status wait() noexcept;
     /// Sends what is due, if that is possible now. True if nothing is due any more.
     bool push() noexcept;
-    /// push() for a window in open_windows::due; if true, the caller removes it from that list.
-    bool push_listed() noexcept;
+    bool push_listed() noexcept override;
 
     [[nodiscard]] const comm::job& job() const { return connection_->job; }
-    [[nodiscard]] std::string title() const; ///< "send window 0"
+    [[nodiscard]] std::string title() const; ///< "send window 0 of connection 'x-low' of rank 0 with rank 3"
     [[nodiscard]] std::string pending() const;
     [[nodiscard]] std::string describe() const;
     [[nodiscard]] bool sends() const { return request_.sends; }
@@ -129,8 +128,5 @@ class window_end {
     std::uint64_t fruitless_tests_ = 0;
     status status_ = status::ok;
 };
-
-/// Sends what is due on any window of the job, as far as possible now.
-void push_windows(job_core& core) noexcept;
 
 } // namespace halocline::comm

@@ -14,7 +14,7 @@
 
 namespace halocline::comm {
 
-struct end_words;
+struct job_end;
 
 /// A set-up message that its sender does not wait for.
 struct letter {
@@ -59,7 +59,7 @@ class liveness {
     /// Descriptors that become readable or hang up when a peer's process or link ends, for sleeping until then.
     virtual std::vector<pollfd> ends() const { return {}; }
     /// The job has ended here: reports it to ranks whose failure records can't be written from this one.
-    virtual void tell_far(const end_words& /*end*/) noexcept {}
+    virtual void tell_far(const job_end& /*end*/) noexcept {}
     /// To a rank of another node, or to all (-1). A rank is asked again only after it has answered.
     virtual void say_far(int /*rank*/, far_word /*word*/, int /*about*/) noexcept {}
     /// The pid of that rank as this process sees it; 0 if it is on another node or in another pid namespace, or this

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How two ranks of a node connect: the higher rank connects to the lower one's listening Unix socket. The kernel tells
 // each which process is at the other end, and both send the job's secret and their slab's descriptor.
+#include "random_value.hpp"
 #include "socket_plane.hpp"
 
 #include <halocline/comm/clock.hpp>
@@ -11,7 +12,6 @@
 #include <csignal>
 #include <cstddef>
 #include <cstring>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -107,10 +107,9 @@ bool is_process(int socket, int pid) {
 
 unix_listener::unix_listener(int backlog) : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
     if (!socket_) fail_system("cannot make a socket for the ranks of this node");
-    std::array<unsigned char, 16> noise{};
-    if (getrandom(noise.data(), noise.size(), 0) != static_cast<ssize_t>(noise.size())) fail_system("getrandom");
     name_ = "halocline-";
-    for (const unsigned char c : noise) name_ += {"0123456789abcdef"[c >> 4], "0123456789abcdef"[c & 15]};
+    for (const unsigned char c : random_value<std::array<unsigned char, 16>>())
+        name_ += {"0123456789abcdef"[c >> 4], "0123456789abcdef"[c & 15]};
     socklen_t length = 0;
     const sockaddr_un a = address_of(name_, length);
     if (bind(socket_.fd(), reinterpret_cast<const sockaddr*>(&a), length) != 0 ||
@@ -333,7 +332,7 @@ void socket_plane::near_connector::answer_others() {
             say_hellos();
         } catch (const error&) { // this rank reports the first one
         }
-        const end_words& end = *core_.memory->record().end();
+        const job_end& end = *core_.memory->record().end();
         core_.publish(end.why, end.culprit, end.text); // to those that have connected since
     }
 }
@@ -345,8 +344,7 @@ void socket_plane::near_connector::map(const link& l, const greeting& theirs) {
     core_.mappings.emplace_back(theirs.slab.fd(), core_.memory->bytes());
     core_.peer_base[l.rank] = core_.mappings.back().base();
     mapped_[index(l)] = true;
-    const auto& record = *reinterpret_cast<const failure_record*>(core_.peer_base[l.rank]);
-    if (const end_words* end = record.end())
+    if (const job_end* end = core_.record_of(l.rank).end())
         core_.publish(end->why, end->culprit, end->text); // before it is itself taken for dead
 }
 

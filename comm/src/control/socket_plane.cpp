@@ -221,7 +221,7 @@ void socket_plane::note_end(link& l, int error) noexcept {
     core_.publish(status::peer_died, l.rank, cut ? core_.cut_link(l.rank, l.own_address, l.address) : std::string());
 }
 
-void socket_plane::tell_far(const end_words& end) noexcept {
+void socket_plane::tell_far(const job_end& end) noexcept {
     const std::lock_guard lock(mutex_);
     if (std::exchange(told_far_, true)) return;
     const std::string text = wire_writer().number(end.why).number(end.culprit).text(end.text).take();

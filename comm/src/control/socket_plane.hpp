@@ -67,7 +67,7 @@ class socket_plane final : public pairwise_mail, public liveness {
     [[nodiscard]] bool left(int rank) const noexcept override;
     [[nodiscard]] std::vector<pollfd> ends() const override;
     /// Reports the end of the job to the ranks of other nodes; only the first call does.
-    void tell_far(const end_words& end) noexcept override;
+    void tell_far(const job_end& end) noexcept override;
     void say_far(int rank, far_word word, int about) noexcept override;
     [[nodiscard]] int pid_here(int rank) const noexcept override;
 

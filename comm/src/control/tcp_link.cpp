@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tcp_link.hpp"
 
+#include "random_value.hpp"
+
 #include <halocline/base/error.hpp>
 
 #include <algorithm>
@@ -14,7 +16,6 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 
 namespace halocline::comm {
@@ -150,12 +151,6 @@ bool authentication::send(const void* from, std::size_t bytes) {
     return false;
 }
 
-authentication::number authentication::fresh_nonce() {
-    number n{};
-    if (getrandom(n.data(), n.size(), 0) != static_cast<ssize_t>(n.size())) fail_system("getrandom");
-    return n;
-}
-
 bool authentication::is_signature(const number& signed_by_peer, std::string_view role) const {
     const number expected = signature(role);
     return CRYPTO_memcmp(signed_by_peer.data(), expected.data(), expected.size()) == 0;
@@ -169,7 +164,7 @@ authentication::state authentication::step() {
 /// Sends the hello; checks the signature that answers it, and signs in turn.
 authentication::state authentication::step_of_connector() {
     if (!said_hello_) {
-        hello_ = {magic, own_rank_, peer_, fresh_nonce()};
+        hello_ = {magic, own_rank_, peer_, random_value<number>()};
         if (!send(&hello_, sizeof hello_)) return state::going;
         said_hello_ = true;
     }
@@ -190,7 +185,7 @@ authentication::state authentication::step_of_acceptor() {
         if (!receive(&hello_, sizeof hello_)) return state::going;
         if (hello_.magic != magic || hello_.to != own_rank_ || hello_.from < 0) return state::refused;
         peer_ = hello_.from;
-        answer_nonce_ = fresh_nonce();
+        answer_nonce_ = random_value<number>();
         const std::array<number, 2> answer{answer_nonce_, signature(acceptor)};
         if (!send(answer.data(), sizeof answer)) return state::going;
         said_hello_ = true;

@@ -67,7 +67,6 @@ class authentication {
         std::int32_t from, to;
         number nonce;
     };
-    static number fresh_nonce();
     state step_of_connector();
     state step_of_acceptor();
     /// HMAC of the role and both ends' nonces.

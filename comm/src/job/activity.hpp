@@ -2,6 +2,8 @@
 // What a rank is doing, as far as its watchdog (watchdog.hpp) needs to know. Written on slow paths only.
 #pragma once
 
+#include <halocline/comm/clock.hpp>
+
 #include <atomic>
 #include <cstdint>
 
@@ -38,8 +40,10 @@ class blocking_call {
 /// Marks a destructor while it lasts: library calls made by it may not return.
 class closing_scope {
   public:
-    explicit closing_scope(activity& of) noexcept;
-    ~closing_scope();
+    explicit closing_scope(activity& of) noexcept : activity_(of), outer_(of.closing.load(std::memory_order_relaxed)) {
+        if (outer_ == 0) activity_.closing.store(ticks(), std::memory_order_relaxed);
+    }
+    ~closing_scope() { activity_.closing.store(outer_, std::memory_order_relaxed); }
     closing_scope(const closing_scope&) = delete;
     closing_scope& operator=(const closing_scope&) = delete;
 

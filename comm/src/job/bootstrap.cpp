@@ -5,6 +5,7 @@
 #include "business_card.hpp"
 #include "control/socket_plane.hpp"
 #include "control/wire.hpp"
+#include "environment.hpp"
 #include "mpi/world.hpp"
 #include "network/worlds.hpp"
 #include "node/measure_at_start.hpp"
@@ -37,7 +38,7 @@ void check_limits(const std::vector<business_card>& cards, std::size_t slab_byte
         if (others <= cards[r].address_room / slab_bytes) continue;
         throw input_error(who(r) + " can map " + std::to_string(cards[r].address_room >> 20) +
                           " MiB more, but the slabs of the " + std::to_string(others) + " other ranks there take " +
-                          std::to_string(others * slab_bytes >> 20) + " MiB of address space; " + smaller_slab("-v"));
+                          std::to_string(others * slab_bytes >> 20) + " MiB of address space; " + limit_remedy("-v"));
     }
 }
 

@@ -37,10 +37,7 @@ std::optional<bootstrap> mpi_bootstrap(const job_options& options);
 /// The ranks of the program's MPI_Comm, given by its address. (mpi/bootstrap.cpp)
 bootstrap mpi_bootstrap(const void* communicator, std::size_t bytes, const job_options& options);
 
-/// "" if the variable is not set.
-std::string environment_text(const char* variable);
-
-/// Makes the job: slabs, sockets between the ranks of a node, choice of transports. Collective.
+/// Makes the job: slabs, sockets between all ranks, networks, the choice of transports, measured costs. Collective.
 /// `trouble`: why this rank can't take part, "" if it can.  Err: input_error, the same on every rank, if one has
 /// trouble.
 std::shared_ptr<job_core> join(bootstrap start, const job_options& options, std::string trouble = {});

@@ -2,7 +2,9 @@
 #include "business_card.hpp"
 
 #include "control/descriptor.hpp"
+#include "control/random_value.hpp"
 #include "control/wire.hpp"
+#include "environment.hpp"
 #include "layout_number.hpp"
 #include "node/node_slab.hpp"
 
@@ -14,7 +16,6 @@
 #include <cstring>
 #include <fstream>
 #include <limits>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -48,9 +49,8 @@ std::uint64_t address_room() {
 }
 
 std::string random_secret() {
-    std::string s(32, '\0');
-    if (getrandom(s.data(), s.size(), 0) != static_cast<ssize_t>(s.size())) throw error("getrandom gives no secret");
-    return s;
+    const auto bytes = random_value<std::array<char, 32>>();
+    return {bytes.begin(), bytes.end()};
 }
 
 std::string options_text(const job_options& o) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a job ends prematurely: who notices, who is informed, and what each rank reports.
-#include "channels/window_end.hpp"
 #include "job_core.hpp"
 #include "mpi/world.hpp"
 #include "ofi/world.hpp"
@@ -13,59 +12,28 @@
 #include <sched.h>
 
 namespace halocline::comm {
-namespace {
-
-/// Writes the end of the job, in place of the writer that has brought the state to `before`; 0: as the first. False:
-/// another was quicker.
-bool write(failure_record& record, std::uint32_t before, const end_words& end) noexcept {
-    const std::uint32_t at_work = before + 1 + before % 2;
-    if (!record.state.compare_exchange_strong(before, at_work, std::memory_order_acq_rel)) return false;
-    record.words[(at_work + 1) / 2 % 2] = end;
-    std::uint32_t still = at_work; // unless it took so long that somebody else has
-    return record.state.compare_exchange_strong(still, at_work + 1, std::memory_order_acq_rel);
-}
-
-/// Writes the end of the job, unless it is there. The first writer wins, if it finishes within 0.1 s.
-const end_words& settle(failure_record& record, const end_words& end) noexcept {
-    (void)write(record, 0, end);
-    std::uint32_t seen = record.state.load(std::memory_order_acquire);
-    for (std::uint64_t since = ticks(); record.end() == nullptr; sched_yield()) {
-        const std::uint32_t now = record.state.load(std::memory_order_acquire);
-        if (now != seen) since = ticks(); // another writer
-        seen = now;
-        if (seconds(ticks() - since) > 0.1) (void)write(record, seen, end);
-    }
-    return *record.end();
-}
-
-} // namespace
 
 void job_core::publish(status why, int culprit, std::string_view text) noexcept {
-    end_words mine{.why = why, .culprit = culprit};
+    job_end mine{.why = why, .culprit = culprit};
     if (culprit >= 0) {
         mine.pid = members[culprit].pid;
         std::strncpy(mine.host, members[culprit].host.c_str(), sizeof mine.host - 1);
     }
     std::memcpy(mine.text, text.data(), std::min(text.size(), sizeof mine.text - 1));
-    (void)write(memory->record(), 0, mine);
+    (void)memory->record().write(0, mine);
     if (networks.mpi) networks.mpi->leave(); // MPI_Finalize would wait for the dead
     // This rank reports what the others get, even if another's record came first.
-    const end_words& first = settle(memory->record(), mine);
+    const job_end& first = memory->record().settle(mine);
     if (watch) watch->tell_far(first);
     for (int r = 0; r < ranks; ++r) {
         if (r == rank || peer_base[r] == nullptr) continue;
-        (void)write(*reinterpret_cast<failure_record*>(peer_base[r]), 0, first);
+        (void)record_of(r).write(0, first);
     }
 }
 
 status job_core::failed() const noexcept {
     const auto* end = memory->record().end();
     return end != nullptr ? end->why : status::ok;
-}
-
-void job_core::move_networks() noexcept {
-    networks.poll();
-    push_windows(*this);
 }
 
 status job_core::check(int peer, std::uint64_t since, int gone) noexcept {
@@ -88,7 +56,7 @@ status job_core::look(int peer, std::uint64_t since, int gone) noexcept {
         watch->look(); // first, so that a network's library learns of a peer's death as late as possible
         if (const status s = failed(); s != status::ok) return s;
     }
-    move_networks();
+    make_progress();
     if (watch && peer >= 0 && peer == gone) {
         publish(status::peer_died, peer, "left the job");
         return failed();
@@ -114,7 +82,7 @@ int job_core::silent_behind(int peer) const noexcept {
     int last = peer;
     for (int hops = 0; hops < ranks; ++hops) {
         if (last < 0 || peer_base[last] == nullptr) return last;
-        const auto& record = *reinterpret_cast<const failure_record*>(peer_base[last]);
+        const failure_record& record = record_of(last);
         const int next = record.awaited.load(std::memory_order_acquire); // `awake` belongs to this wait, or a later one
         if (next < 0 || seconds(ticks() - record.awake.load(std::memory_order_relaxed)) > asleep) return last;
         last = next;
@@ -122,13 +90,13 @@ int job_core::silent_behind(int peer) const noexcept {
     return peer;
 }
 
-status job_core::lost(int peer, std::string_view how) noexcept {
+status job_core::lost(int peer, std::string_view why) noexcept {
     const std::uint64_t since = ticks();
     while (failed() == status::ok && watch && seconds(ticks() - since) < 0.5) {
         watch->look();
         sched_yield();
     }
-    if (failed() == status::ok) publish(status::peer_died, peer, how);
+    if (failed() == status::ok) publish(status::peer_died, peer, "can't be reached: " + std::string(why));
     notice();
     return failed();
 }
@@ -145,10 +113,10 @@ std::string job_core::cut_link(int peer, std::string_view own_address, std::stri
 }
 
 job_core::ending job_core::end_of_job(std::string_view sentence_end) const {
-    const end_words& words = *memory->record().end();
-    ending end{words.why, words.culprit,
+    const job_end& written = *memory->record().end();
+    ending end{written.why, written.culprit,
                "rank " + std::to_string(rank) + " (pid " + std::to_string(members[rank].pid) + "): "};
-    const std::string how = words.text;
+    const std::string how = written.text;
     switch (end.why) {
     case status::peer_died: end.text += name_of(end.culprit) + " " + (how.empty() ? "died" : how); break;
     case status::timed_out:

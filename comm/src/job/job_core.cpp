@@ -88,6 +88,11 @@ void job_core::sweep() noexcept {
     parked.sweep(*memory);
 }
 
+void job_core::make_progress() noexcept {
+    networks.poll();
+    windows.push_due();
+}
+
 void job_core::park(parked_block block) {
     parked.park(std::move(block));
     sweep();

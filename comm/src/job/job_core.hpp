@@ -78,11 +78,15 @@ class job_core {
     /// Gives back the memory of closed objects that nobody will write any more.
     void sweep() noexcept;
 
+    /// The failure record in the slab of rank r.  Pre: peer_base[r] is not nullptr.
+    [[nodiscard]] failure_record& record_of(int r) const noexcept {
+        return *reinterpret_cast<failure_record*>(peer_base[r]);
+    }
     /// Writes the end of the job into every record that can be reached, unless it already holds one.
     void publish(status why, int culprit, std::string_view text) noexcept;
     /// A transport reports that `peer` can't be reached. If a death is found within half a second, that is the cause;
-    /// otherwise this is the end of the job, with `how`.
-    [[nodiscard]] status lost(int peer, std::string_view how) noexcept;
+    /// otherwise this is the end of the job: "can't be reached: " and `why`.
+    [[nodiscard]] status lost(int peer, std::string_view why) noexcept;
     /// A peer closed its end of what this rank waits for; raise() will say so.  Returns status::aborted.
     status left_by(int peer) noexcept {
         farewell_of.store(peer, std::memory_order_relaxed);
@@ -101,8 +105,9 @@ class job_core {
     /// Notes which rank this one waits for, so that the watchdog and the peers can tell who holds up the job. Called
     /// again while a wait lasts.
     void awaits(int peer) noexcept;
-    /// Advances messages that a network or a peer moves only while this rank is in calls.
-    void move_networks() noexcept;
+    /// Advances messages that a network or a peer moves only while this rank is in calls: polls networks, and sends what
+    /// is due on windows.
+    void make_progress() noexcept;
     /// Slow path of a wait for `peer` (-1: for nobody in particular) that began at `since` (ticks). `gone`: the peer,
     /// if it was seen to have left before the caller checked, in vain, for what it may have sent last.
     [[nodiscard]] status check(int peer, std::uint64_t since, int gone) noexcept;

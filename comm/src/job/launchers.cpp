@@ -2,6 +2,7 @@
 // Who started this program, and how it joins the others.
 #include "bootstrap.hpp"
 #include "business_card.hpp"
+#include "environment.hpp"
 #include "watchdog.hpp"
 
 #include <halocline/base/check.hpp>
@@ -53,11 +54,6 @@ std::optional<bootstrap> launched(const job_options& options) {
 
 } // namespace
 
-std::string environment_text(const char* variable) {
-    const char* text = std::getenv(variable);
-    return text == nullptr ? "" : text;
-}
-
 int launched_rank() {
     struct launched {
         const char *rank, *ranks, *descriptor; // nullptr: unknown
@@ -70,9 +66,8 @@ int launched_rank() {
         const char* const descriptor = l.descriptor != nullptr ? std::getenv(l.descriptor) : nullptr;
         if (l.descriptor != nullptr && (descriptor == nullptr || ::fcntl(std::atoi(descriptor), F_GETFD) < 0)) continue;
         const char* const ranks = l.ranks != nullptr ? std::getenv(l.ranks) : nullptr;
-        return ranks != nullptr && std::atoi(rank) >= std::atoi(ranks)
-                   ? 0
-                   : std::atoi(rank); // no such rank, so that one rank reports the error
+        const bool is_there = ranks == nullptr || std::atoi(rank) < std::atoi(ranks);
+        return is_there ? std::atoi(rank) : 0; // 0: so that one rank reports the error
     }
     return 0;
 }

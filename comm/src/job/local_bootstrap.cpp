@@ -36,10 +36,10 @@ int number_in(const char* variable) {
 }
 
 /// One gather through the launcher.
-class hub {
+class launcher_gather {
   public:
     /// lifelines: a descriptor per rank (launch.hpp); not owned, open as long as the process.
-    hub(int fd, int rank, int ranks, std::vector<int> lifelines, std::chrono::milliseconds deadline)
+    launcher_gather(int fd, int rank, int ranks, std::vector<int> lifelines, std::chrono::milliseconds deadline)
         : fd_(fd), rank_(rank), ranks_(ranks), lifelines_(std::move(lifelines)), deadline_(deadline),
           too_long_("not every rank came within " + std::to_string(deadline_.count()) + " ms") {}
 
@@ -180,7 +180,7 @@ std::optional<bootstrap> local_bootstrap(const job_options& options) {
     }
     start.launcher = local_launcher;
     start.launcher_end = fd;
-    start.gather = hub(fd, start.rank, start.ranks, lifelines_of(start.ranks), options.deadline);
+    start.gather = launcher_gather(fd, start.rank, start.ranks, lifelines_of(start.ranks), options.deadline);
     return start;
 }
 

@@ -12,16 +12,28 @@
 
 namespace halocline::comm {
 
-class window_end;
+/// A window, as a wait of this rank sees it.
+struct due_send {
+    /// Sends what is due, as far as possible now. True if nothing is due any more: it leaves open_windows::due.
+    virtual bool push_listed() noexcept = 0;
+
+  protected:
+    ~due_send() = default;
+};
 
 struct open_windows {
     keyed_letters letters; ///< through which the two ends of a connection or window find each other
     /// Number of connections made, by peer, send tag and receive tag: both ends count them in the order of their
     /// making.
     std::map<std::tuple<int, int, int>, std::uint32_t> connections;
-    std::size_t count = 0;        ///< existing windows
-    std::size_t sending = 0;      ///< senders' windows between post() and wait()
-    std::vector<window_end*> due; ///< windows that still have to send something
+    std::size_t count = 0;      ///< existing windows
+    std::size_t sending = 0;    ///< senders' windows between post() and wait()
+    std::vector<due_send*> due; ///< windows that still have to send something
+
+    /// Sends what is due on any window, as far as possible now.
+    void push_due() noexcept {
+        std::erase_if(due, [](due_send* w) { return w->push_listed(); });
+    }
 };
 
 } // namespace halocline::comm

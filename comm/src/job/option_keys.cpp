@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/comm/option_keys.hpp>
 
+#include "node/node_slab.hpp"
+
 #include <halocline/comm/transport_names.hpp>
 
 #include <algorithm>
@@ -20,7 +22,7 @@ using option_key = config::key<job_options>;
 
 /// 11 days: added to any clock's time, it does not overflow.
 constexpr std::chrono::milliseconds longest_deadline{1'000'000'000};
-constexpr double gib = 1073741824.0, default_slab_gib = 64;
+constexpr double gib = 1073741824.0;
 
 option_key transports_key() {
     return config::list(config::make_key<job_options>(
@@ -59,7 +61,7 @@ option_key slab_key() {
         [](const std::string& text) {
             return bytes_of(config::read_real(text, 1.0 / 64, 65536, "a size in GiB from 0.015625 to 65536"));
         },
-        [](std::size_t bytes) { return in_gib(bytes == 0 ? bytes_of(default_slab_gib) : bytes); });
+        [](std::size_t bytes) { return in_gib(bytes == 0 ? node_slab::default_bytes : bytes); });
 }
 
 std::vector<option_key> transport_keys() {

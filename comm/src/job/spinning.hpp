@@ -39,7 +39,7 @@ class spinning {
     static constexpr long ration_nanoseconds = 50'000;
     /// How long it then sleeps: longer, the longer it has waited.
     [[nodiscard]] static long nap_nanoseconds(double seconds_waited) noexcept;
-    /// "polls for 50 us, then offers its processor"
+    /// "polls for 50 us, then offers its processor between polls"
     [[nodiscard]] std::string describe() const;
 
   private:

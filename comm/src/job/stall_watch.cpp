@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stall_watch.hpp"
 
-#include "environment_time.hpp"
+#include "environment.hpp"
 #include "job_core.hpp"
 #include "process_look.hpp"
 #include "say.hpp"
@@ -73,8 +73,7 @@ bool stall_watch::is_silent(int peer, double waited) noexcept {
     const std::uint64_t now = ticks();
     if (near(peer)) {
         if (waited < stall_) return false;
-        const auto& record = *reinterpret_cast<const failure_record*>(core_.peer_base[peer]);
-        const std::uint64_t awake = record.awake.load(std::memory_order_relaxed);
+        const std::uint64_t awake = core_.record_of(peer).awake.load(std::memory_order_relaxed);
         return seconds(now - awake) >= stall_;
     }
     if (core_.watch) core_.watch->say_far(peer, far_word::are_you_awake, core_.rank);
@@ -94,10 +93,10 @@ int stall_watch::stopped_one() const {
 }
 
 std::atomic<std::int32_t>& stall_watch::claims_of(int culprit) const noexcept {
-    if (near(culprit)) return reinterpret_cast<failure_record*>(core_.peer_base[culprit])->reported_by;
+    if (near(culprit)) return core_.record_of(culprit).reported_by;
     int first = 0; // rank of this node
     while (!near(first)) ++first;
-    return reinterpret_cast<failure_record*>(core_.peer_base[first])->reports_far;
+    return core_.record_of(first).reports_far;
 }
 
 bool stall_watch::claim(int culprit) noexcept {

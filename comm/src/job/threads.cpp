@@ -12,7 +12,6 @@
 #include <mutex>
 #include <system_error>
 #include <thread>
-#include <unistd.h>
 
 namespace halocline::comm {
 namespace {

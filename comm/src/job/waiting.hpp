@@ -48,7 +48,7 @@ class waiter {
         // The peer may wait for something of this rank's on a network that this wait is not for.
         if (core_.networks.move_when_asked && now - last_move_ >= look_every_ / moves_per_look) {
             last_move_ = now;
-            core_.move_networks();
+            core_.make_progress();
         }
         looked_ = now - last_look_ >= look_every_;
         if (looked_) {

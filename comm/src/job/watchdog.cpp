@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "watchdog.hpp"
 
-#include "environment_time.hpp"
+#include "environment.hpp"
 #include "job_core.hpp"
 #include "mpi/world.hpp"
 #include "process_look.hpp"
@@ -39,12 +39,6 @@ class all_signals_blocked {
 };
 
 } // namespace
-
-closing_scope::closing_scope(activity& of) noexcept
-    : activity_(of), outer_(of.closing.load(std::memory_order_relaxed)) {
-    if (outer_ == 0) activity_.closing.store(ticks(), std::memory_order_relaxed);
-}
-closing_scope::~closing_scope() { activity_.closing.store(outer_, std::memory_order_relaxed); }
 
 std::chrono::milliseconds watchdog::grace_of_environment() {
     return environment_time("HALOCLINE_GRACE_MS", std::chrono::milliseconds(500));

@@ -8,11 +8,11 @@
 
 namespace halocline::comm {
 
-message_frames::message_frames(messenger_core& core, const matching& m, int peer, std::size_t room)
+message_frames::message_frames(messenger_core& core, const matching& m, int peer, std::size_t frame_bytes)
     : core_(core), matching_(m), peer_(peer), may_send_(core.options.unexpected),
       credit_told_(core.options.unexpected) {
-    stream_.room = room;
-    stream_.head = sizeof(frame_head);
+    stream_.frame_bytes = frame_bytes;
+    stream_.head_bytes = sizeof(frame_head);
     stream_.channel.reserve(frame_stream::channels);
 }
 
@@ -44,13 +44,13 @@ bool message_frames::read_head(std::span<const std::byte>& frame, std::uint64_t&
 
 void message_frames::stop(status s) noexcept {
     closed_ = true;
-    if (s == status::peer_died) s = core_.job.lost(peer_, "can't be reached: " + stream_.trouble());
+    if (s == status::peer_died) s = core_.job.lost(peer_, stream_.trouble());
     if (s != status::aborted) core_.broken = s; // aborted: the peer's farewell
 }
 
 void message_frames::lose(const std::string& why) {
     closed_ = true;
-    core_.broken = core_.job.lost(peer_, "can't be reached: " + why);
+    core_.broken = core_.job.lost(peer_, why);
 }
 
 } // namespace halocline::comm

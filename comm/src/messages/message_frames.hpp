@@ -52,15 +52,14 @@ static_assert(sizeof(frame_head) % 8 == 0 && sizeof(frame_item) % 8 == 0);
 class message_frames {
   public:
     static constexpr std::size_t frames = frame_stream::frames;
-    /// `room`: size of a frame in bytes.
-    message_frames(messenger_core& core, const matching& m, int peer, std::size_t room);
+    message_frames(messenger_core& core, const matching& m, int peer, std::size_t frame_bytes);
     void connect(frame_channel c) { stream_.channel.push_back(c); }
 
     [[nodiscard]] int peer() const noexcept { return peer_; }
-    [[nodiscard]] std::size_t room() const noexcept { return stream_.room; }
+    [[nodiscard]] std::size_t frame_bytes() const noexcept { return stream_.frame_bytes; }
     /// Bytes of the largest message that fits into one frame.
     [[nodiscard]] std::size_t most_whole() const noexcept {
-        return (stream_.room - stream_.head - sizeof(frame_item)) / 8 * 8;
+        return (stream_.frame_bytes - stream_.head_bytes - sizeof(frame_item)) / 8 * 8;
     }
 
     // Outgoing.
@@ -72,8 +71,8 @@ class message_frames {
     }
     /// Bytes of payload for which append() has room.
     [[nodiscard]] std::size_t payload_room() noexcept {
-        return stream_.open() && stream_.used + sizeof(frame_item) < stream_.room
-                   ? (stream_.room - stream_.used - sizeof(frame_item)) / 8 * 8
+        return stream_.open() && stream_.used_bytes + sizeof(frame_item) < stream_.frame_bytes
+                   ? (stream_.frame_bytes - stream_.used_bytes - sizeof(frame_item)) / 8 * 8
                    : 0;
     }
     /// The last bytes of a send were appended: it is done once their frame has been sent.
@@ -97,11 +96,11 @@ class message_frames {
     template <class Read>
     void take(Read&& read) noexcept {
         for (bool ask = true; !closed_; ask = false) { // polls once: what came with a frame is then known
-            if (!stream_.arrived(ask)) return;
+            if (!(ask ? stream_.arrived() : stream_.is_here())) return;
             status s = stream_.check();
             if (s == status::ok) s = read(stream_.received());
             if (s == status::ok) {
-                ++stream_.taken;
+                stream_.take();
                 ++core_.moved;
             } else {
                 stop(s);

@@ -8,7 +8,7 @@
 // raise layout_number (job/layout_number.hpp).
 #pragma once
 
-#include "node/peer_memory.hpp"
+#include "job/peer_memory.hpp"
 
 #include <halocline/comm/detail/control_line.hpp>
 #include <halocline/comm/messenger.hpp>

@@ -4,12 +4,10 @@
 
 #include "job/job_core.hpp"
 
-#include <halocline/comm/detail/copy_bytes.hpp>
 #include <halocline/comm/messenger.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 
 namespace halocline::comm {
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "network_link.hpp"
 
+#include <halocline/comm/detail/copy_bytes.hpp>
+
 #include <cstring>
 
 namespace halocline::comm {
@@ -151,7 +153,7 @@ void network_link::abandon() noexcept {
 
 std::string network_link::describe() const {
     const std::string& transport = core_.job.members[frames_.peer()].transport;
-    return "over " + transport + ", frames of " + std::to_string(frames_.room()) +
+    return "over " + transport + ", frames of " + std::to_string(frames_.frame_bytes()) +
            " bytes; messages that don't fit when their receive calls for them" + large_.describe();
 }
 

@@ -29,7 +29,7 @@ class network_link {
     void connect(frame_channel c) { frames_.connect(c); }
     void connect(std::unique_ptr<bulk_link> bulk) { large_.connect(std::move(bulk)); }
 
-    [[nodiscard]] std::size_t frame_bytes() const noexcept { return frames_.room(); }
+    [[nodiscard]] std::size_t frame_bytes() const noexcept { return frames_.frame_bytes(); }
     /// Sends a message, or announces it.  False: no room yet.
     [[nodiscard]] bool send(message_operation& s) noexcept;
     /// Takes in what has arrived, and sends what is due.

@@ -5,8 +5,6 @@
 #include "messenger_core.hpp"
 #include "operation_list.hpp"
 
-#include <string>
-
 namespace halocline::comm {
 
 /// Messages of a rank to itself: without a receive, an immediate one is kept with its bytes, a large one as its send,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shm_link.hpp"
 
+#include <halocline/comm/detail/copy_bytes.hpp>
+
 #include <cstring>
 
 namespace halocline::comm {

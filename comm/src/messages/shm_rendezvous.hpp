@@ -10,7 +10,7 @@
 #include "operation_list.hpp"
 #include "send_records.hpp"
 
-#include "node/peer_memory.hpp"
+#include "job/peer_memory.hpp"
 
 #include <halocline/comm/detail/streaming_watch.hpp>
 

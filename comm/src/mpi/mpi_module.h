@@ -14,7 +14,7 @@ extern "C" {
 #endif
 
 /* Raised with every change below; a module with another number is refused. */
-#define HALOCLINE_MPI_MODULE_ABI 11u
+#define HALOCLINE_MPI_MODULE_ABI 12u
 #define HALOCLINE_MPI_MODULE_ENTRY "halocline_mpi_module_table"
 
 /* TRUNCATED: a message was longer than its receive. NO_COMMUNICATOR: not of this MPI, or MPI is not initialised.
@@ -80,8 +80,6 @@ typedef struct halocline_mpi_module {
      * cancelled where that needs no other rank: the job's memory will be freed, and MPI must not fill it. Any thread
      * may call it. */
     void (*leave)(halocline_mpi_world*);
-    /* Ends the job through MPI_Abort. */
-    void (*abort)(int code);
 
     int (*rank)(const halocline_mpi_world*);
     int (*size)(const halocline_mpi_world*);

@@ -15,18 +15,18 @@ namespace halocline::comm {
 namespace {
 
 /// Keeps an exception that may not pass through a C callback, to be thrown after the call.
-class guard {
+class carried_exception {
   public:
-    explicit guard(const mpi_world::progress& check) : check_(check) {}
+    explicit carried_exception(const mpi_world::progress& check) : check_(check) {}
     static int give_up(void* self) {
-        auto& g = *static_cast<guard*>(self);
-        if (!g.check_) return 0;
+        auto& carried = *static_cast<carried_exception*>(self);
+        if (!carried.check_) return 0;
         try {
-            g.check_();
+            carried.check_();
         } catch (...) {
-            g.thrown_ = std::current_exception();
+            carried.thrown_ = std::current_exception();
         }
-        return g.thrown_ ? 1 : 0;
+        return carried.thrown_ ? 1 : 0;
     }
     void rethrow() const {
         if (thrown_) std::rethrow_exception(thrown_);
@@ -42,10 +42,10 @@ class guard {
 mpi_world::mpi_world(const mpi_launch& launch, const progress& check) {
     const auto loaded = load_mpi_module(launch);
     module_ = loaded.table;
-    path_ = loaded.path;
 
-    guard g(check);
-    const int code = module_->open(launch.communicator, launch.communicator_bytes, guard::give_up, &g, &world_);
+    carried_exception carried(check);
+    const int code =
+        module_->open(launch.communicator, launch.communicator_bytes, carried_exception::give_up, &carried, &world_);
     // An exception from here on ends no mpi_world, whose destructor would do this.
     const auto close = [this, code](halocline_mpi_world* opened) {
         const bool fine = code == HALOCLINE_MPI_OK; // then what is thrown is thrown on every rank
@@ -53,14 +53,22 @@ mpi_world::mpi_world(const mpi_launch& launch, const progress& check) {
     };
     std::unique_ptr<halocline_mpi_world, decltype(close)> opened(world_, close);
     version_ = module_->version();
-    g.rethrow();
+    carried.rethrow();
+    require_opened(code, launch, loaded.path);
+    rank_ = module_->rank(world_);
+    ranks_ = module_->size(world_);
+    check_world_size(launch, loaded.path);
+    opened.release(); // NOLINT: kept in world_
+}
+
+void mpi_world::require_opened(int code, const mpi_launch& launch, const std::filesystem::path& path) const {
     if (code == HALOCLINE_MPI_LEFT) {
         throw job_error("MPI: a job of this process has failed before, and " + version_ +
                         " may still write what was under way in it, so no other job can be made over it: start the "
                         "program again");
     }
     if (code == HALOCLINE_MPI_NO_COMMUNICATOR) {
-        throw input_error("MPI: what was given is no communicator of " + version_ + " (" + path_.string() +
+        throw input_error("MPI: what was given is no communicator of " + version_ + " (" + path.string() +
                           "), or MPI_Init was not called: " + launch.evidence +
                           "; if its MPI is another one, name that in HALOCLINE_MPI");
     }
@@ -72,13 +80,14 @@ mpi_world::mpi_world(const mpi_launch& launch, const progress& check) {
             "MPI_THREAD_SERIALIZED");
     }
     require(code, launch.communicator ? "duplicating the communicator" : "joining the world");
-    rank_ = module_->rank(world_);
-    ranks_ = module_->size(world_);
+}
+
+void mpi_world::check_world_size(const mpi_launch& launch, const std::filesystem::path& path) const {
     if (!launch.communicator && launch.ranks > 0 && launch.ranks != ranks_) {
         leave(); // N singletons that each believe they are alone must not wait for one another at exit
         throw input_error("MPI: the launcher is " + (launch.title.empty() ? "unknown" : launch.title) +
                           "'s and started " + std::to_string(launch.ranks) + " ranks (" + launch.evidence + "), but " +
-                          version_ + " sees a world of " + std::to_string(ranks_) + " (" + path_.string() +
+                          version_ + " sees a world of " + std::to_string(ranks_) + " (" + path.string() +
                           "): start the program with the mpirun of " + version_ + ", or unset HALOCLINE_MPI");
     }
     const bool may_be_alone = launch.communicator && !launch.title.empty() && module_->started_ranks() == 1;
@@ -89,7 +98,6 @@ mpi_world::mpi_world(const mpi_launch& launch, const progress& check) {
                           std::to_string(started->ranks) + " ranks (" + started->evidence + "), but " +
                           launch.evidence + ", which sees a world of 1: start it with the mpirun of " + version_);
     }
-    opened.release(); // NOLINT: kept in world_
 }
 
 mpi_world::~mpi_world() {
@@ -116,14 +124,14 @@ std::vector<std::string> mpi_world::allgather(std::string_view mine, const progr
     const std::vector<std::uint64_t> eight(ranks, sizeof(std::uint64_t));
     std::vector<std::uint64_t> bytes(ranks);
     const std::uint64_t own = mine.size();
-    guard g(check);
-    int code = module_->allgather(world_, &own, eight.data(), bytes.data(), guard::give_up, &g);
-    g.rethrow();
+    carried_exception carried(check);
+    int code = module_->allgather(world_, &own, eight.data(), bytes.data(), carried_exception::give_up, &carried);
+    carried.rethrow();
     require(code, "gathering sizes");
 
     std::string all(std::reduce(bytes.begin(), bytes.end()), '\0');
-    code = module_->allgather(world_, mine.data(), bytes.data(), all.data(), guard::give_up, &g);
-    g.rethrow();
+    code = module_->allgather(world_, mine.data(), bytes.data(), all.data(), carried_exception::give_up, &carried);
+    carried.rethrow();
     require(code, "gathering " + std::to_string(all.size()) + " bytes");
 
     std::vector<std::string> parts;
@@ -142,7 +150,6 @@ void mpi_world::poll() noexcept {
 }
 
 void mpi_world::leave() const noexcept { module_->leave(world_); }
-void mpi_world::abort(int exit_code) const noexcept { module_->abort(exit_code); }
 
 int mpi_world::take_tag() {
     sweep();

@@ -2,7 +2,6 @@
 // The world of the MPI that started this process (or a communicator of the program), as set-up and channels see it.
 #pragma once
 
-#include "control/control_plane.hpp"
 #include "end.hpp"
 #include "job/activity.hpp"
 #include "library.hpp"
@@ -63,7 +62,6 @@ class mpi_world {
     [[nodiscard]] bool may_call() const { return module_->may_call() != 0; }
     /// "Open MPI 4.1.4"
     [[nodiscard]] const std::string& version() const { return version_; }
-    [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
     /// Bytes of every rank, by rank. Collective.  Err: what `check` throws; job_error if MPI fails.
     [[nodiscard]] std::vector<std::string> allgather(std::string_view mine, const progress& check) const;
@@ -74,8 +72,6 @@ class mpi_world {
     void leave() const noexcept;
     /// Only this rank has failed. Its program may end while the others continue; MPI_Finalize would wait for them.
     void give_up() noexcept { given_up_ = true; }
-    /// Ends all processes of the launcher with this exit code.
-    void abort(int exit_code) const noexcept;
 
     /// A tag for messages to this rank, used by no live channel of this world.  Err: job_error if MPI has no more.
     [[nodiscard]] int take_tag();
@@ -122,6 +118,10 @@ class mpi_world {
     [[nodiscard]] std::string describe(const mpi_end& end) const;
 
   private:
+    /// `code`: of the module's open(); `path`: the module's.  Err: input_error, job_error.
+    void require_opened(int code, const mpi_launch& launch, const std::filesystem::path& path) const;
+    /// Err: input_error: the launcher started several ranks, but this MPI sees only one.
+    void check_world_size(const mpi_launch& launch, const std::filesystem::path& path) const;
     bool post(mpi_end& end, std::uint64_t epoch) noexcept;
     bool closed(mpi_end& end) noexcept;
     /// True if nothing of it is under way any more.
@@ -133,7 +133,6 @@ class mpi_world {
 
     const halocline_mpi_module* module_ = nullptr;
     halocline_mpi_world* world_ = nullptr;
-    std::filesystem::path path_;
     std::string version_;
     int rank_ = 0, ranks_ = 1;
     mpi_mode mode_ = mpi_mode::two_sided;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace halocline::comm {
 
@@ -45,7 +46,7 @@ class bulk_link {
     /// What the peer's end needs to know about this one.
     [[nodiscard]] virtual std::string card() const = 0;
     virtual void connect(const std::string& peer_card) = 0;
-    /// "fi_writedata of tcp;ofi_rxm"
+    /// "RMA writes of tcp;ofi_rxm"
     [[nodiscard]] virtual std::string describe() const = 0;
 
     enum class opening {
@@ -79,6 +80,15 @@ class bulk_link {
     [[nodiscard]] std::uint64_t came() const noexcept { return came_; }
 
   protected:
+    /// The peer has written a piece. `in`: this end's receives, by record.
+    template <class Transfer>
+    void count_arrival(std::vector<Transfer>& in, std::uint32_t record) noexcept {
+        ++came_;
+        if (record >= in.size() || in[record].data == nullptr) return; // given up, or into exposed memory
+        ++in[record].done;
+        ++moved_;
+    }
+
     std::uint64_t moved_ = 0, writes_ = 0, came_ = 0;
 };
 

@@ -3,7 +3,7 @@
 
 #include "worlds.hpp"
 
-#include <halocline/comm/detail/self_channel.hpp>
+#include <halocline/comm/transport_names.hpp>
 
 namespace halocline::comm {
 
@@ -17,9 +17,7 @@ std::shared_ptr<const direct_memory> register_fields(const job& j, const std::st
 
 std::string direct_obstacle(const job& j, int peer) {
     const std::string& transport = j.members()[peer].transport;
-    if (transport == shm_channel::transport || transport == self_channel::transport ||
-        transport == verbs_channel::transport)
-        return {};
+    if (is_in_memory(transport) || transport == verbs_channel::transport) return {};
     if (transport == ofi_channel::transport)
         return j.core().networks.ofi->writes_memory()
                    ? ""

@@ -11,8 +11,8 @@
 // stop.
 #pragma once
 
-#include <halocline/comm/detail/copy_bytes.hpp>
 #include <halocline/comm/channel_set.hpp>
+#include <halocline/comm/detail/copy_bytes.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -70,11 +70,11 @@ struct frame_stream {
     static constexpr std::size_t frames = 3 * channels;
 
     std::vector<frame_channel> channel{}; ///< `channels` of them, in the order of their requests
-    std::size_t room = 0;                 ///< size of a frame
-    std::size_t head = 0;                 ///< bytes at its start, for the user to fill before send()
+    std::size_t frame_bytes = 0;          ///< size of a frame
+    std::size_t head_bytes = 0;           ///< at its start, for the user to fill before send()
     std::uint64_t sent = 0, taken = 0;    ///< numbers of frames
     std::byte* frame = nullptr;           ///< number `sent`, if it is being filled
-    std::size_t used = 0;                 ///< bytes used in it
+    std::size_t used_bytes = 0;           ///< in it
 
     static constexpr std::size_t padded(std::size_t bytes) { return (bytes + 7) / 8 * 8; }
     /// Does the rest of a frame hold a payload of `bytes`? These come from the wire, so they may have any value:
@@ -87,40 +87,41 @@ struct frame_stream {
     bool open() noexcept {
         if (frame != nullptr) return true;
         frame = channel[sent % channels].target(sent / channels + 1);
-        used = head;
+        used_bytes = head_bytes;
         return frame != nullptr;
     }
-    [[nodiscard]] bool is_empty() const noexcept { return frame == nullptr || used == head; }
+    [[nodiscard]] bool is_empty() const noexcept { return frame == nullptr || used_bytes == head_bytes; }
     /// Appends an item and its payload, padded to 8 bytes. False: no frame may be filled now, or this one has no room.
     template <class Item>
     bool append_item(const Item& what, const std::byte* payload, std::size_t bytes) noexcept {
         static_assert(sizeof what % 8 == 0);
         const std::size_t size = sizeof what + padded(bytes);
-        if (!open() || used + size > room) return false;
-        std::memcpy(frame + used, &what, sizeof what);
-        copy_bytes(frame + used + sizeof what, payload, bytes);
-        used += size;
+        if (!open() || used_bytes + size > frame_bytes) return false;
+        std::memcpy(frame + used_bytes, &what, sizeof what);
+        copy_bytes(frame + used_bytes + sizeof what, payload, bytes);
+        used_bytes += size;
         return true;
     }
     /// May frame `sent`, empty or not, be sent now?
     [[nodiscard]] bool can_send() noexcept { return sent != taken + channels && open(); }
     /// Pre: can_send().
     void send() noexcept {
-        channel[sent % channels].send(sent / channels + 1, used);
+        channel[sent % channels].send(sent / channels + 1, used_bytes);
         ++sent;
         frame = nullptr;
     }
     /// Half of what the peer may have under way is unanswered: it may be unable to send.
     [[nodiscard]] bool owes_answer() const noexcept { return taken >= sent + channels / 2; }
 
-    /// Is the peer's next frame here? Also true if it never will be: then check() says why. `ask`: poll the network,
-    /// too; false: only use what is known already.
-    [[nodiscard]] bool arrived(bool ask = true) noexcept {
-        return ask ? next().arrived(next_epoch()) : next().is_here(next_epoch());
-    }
-    /// Pre: arrived(), for this and the next two; when the frame has been read, ++taken.
+    /// Is the peer's next frame here? Also true if it never will be: then check() says why. Polls the network, unlike
+    /// is_here().
+    [[nodiscard]] bool arrived() noexcept { return next().arrived(next_epoch()); }
+    [[nodiscard]] bool is_here() noexcept { return next().is_here(next_epoch()); }
+    /// Pre: arrived(), for this and the next three.
     [[nodiscard]] status check() noexcept { return next().check(next_epoch()); }
     [[nodiscard]] std::span<const std::byte> received() noexcept { return next().received(next_epoch()); }
+    /// The frame has been read.
+    void take() noexcept { ++taken; }
     /// The transport's error message after check() returned status::peer_died.
     [[nodiscard]] std::string trouble() { return next().trouble(); }
 
@@ -130,11 +131,11 @@ struct frame_stream {
 };
 
 /// Appends the requests for the channels of a stream between this rank and a peer, in a set without other channels.
-inline void request_frame_channels(std::vector<channel_request>& requests, int own, int peer, std::size_t room) {
+inline void request_frame_channels(std::vector<channel_request>& requests, int own, int peer, std::size_t frame_bytes) {
     constexpr auto count = static_cast<std::uint32_t>(frame_stream::channels);
     const auto key = [](int rank, std::uint32_t n) { return count * static_cast<std::uint32_t>(rank) + n; };
     for (std::uint32_t n = 0; n < count; ++n)
-        requests.push_back({peer, key(peer, n), key(own, n), room, room, "frames " + std::to_string(n)});
+        requests.push_back({peer, key(peer, n), key(own, n), frame_bytes, frame_bytes, "frames " + std::to_string(n)});
 }
 
 /// Calls connect(peer, frame_channel) for each channel of the set; those of a peer in the order of their requests.

@@ -2,7 +2,6 @@
 // The member functions of network_direct_channel, for explicit instantiation along with network_channel.
 #pragma once
 
-#include "control/wire.hpp"
 #include "network_channel_body.hpp"
 
 #include <halocline/comm/detail/network_direct_channel.hpp>
@@ -23,18 +22,12 @@ network_direct_channel<World, End>::network_direct_channel(World& world, std::pm
 
 template <class World, class End>
 std::string network_direct_channel<World, End>::card() const {
-    wire_writer card;
-    card.text(base::card());
-    this->end_->values.write_card(card);
-    return card.take();
+    return this->end_->values.card(base::card());
 }
 
 template <class World, class End>
 void network_direct_channel<World, End>::connect(const std::string& peer_card) {
-    wire_reader reader(peer_card);
-    const std::string card = reader.text();
-    this->end_->values.read_card(reader);
-    base::connect(card);
+    base::connect(this->end_->values.take_card(peer_card));
 }
 
 template <class World, class End>

@@ -17,6 +17,7 @@
 #include <memory_resource>
 #include <sched.h>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace halocline::comm {
@@ -39,15 +40,22 @@ struct direct_values {
                 parts.push_back({w.field, w.from + start, w.to + start, std::min(largest, w.bytes - start)});
         return parts;
     }
-    /// This end's part of a card: how many writes make a message, and where the peer may write.
-    void write_card(wire_writer& card) const {
+    /// The card of a channel without these, and how many writes make a message, and where the peer may write.
+    [[nodiscard]] std::string card(const std::string& of_channel) const {
+        wire_writer card;
+        card.text(of_channel);
         card.number(static_cast<std::uint32_t>(writes.size())).number(static_cast<std::uint32_t>(own.size()));
         for (const direct_memory::field& f : own) card.number(f.registered->ticket);
+        return card.take();
     }
-    void read_card(wire_reader& card) {
+    /// Takes from the peer's card() what concerns these.  Returns the rest: the channel's.
+    [[nodiscard]] std::string take_card(const std::string& peer_card) {
+        wire_reader card(peer_card);
+        std::string of_channel = card.text();
         writes_in = card.number<std::uint32_t>();
         theirs.resize(card.number<std::uint32_t>());
         for (bulk_ticket& t : theirs) t = card.number<bulk_ticket>();
+        return of_channel;
     }
     [[nodiscard]] const direct_memory::field& source(const direct_write& w) const { return own[own_field + w.field]; }
     [[nodiscard]] const bulk_ticket& target(const direct_write& w) const { return theirs[peer_field + w.field]; }

@@ -2,7 +2,6 @@
 // The members of network_window_channel, for the files that instantiate it together with network_channel.
 #pragma once
 
-#include "control/wire.hpp"
 #include "network_channel_body.hpp"
 #include "network_window_channel.hpp"
 
@@ -32,18 +31,12 @@ network_window_channel<World, End>::network_window_channel(World& world, std::pm
 
 template <class World, class End>
 std::string network_window_channel<World, End>::card() const {
-    wire_writer card;
-    card.text(base::card());
-    this->end_->values.write_card(card);
-    return card.take();
+    return this->end_->values.card(base::card());
 }
 
 template <class World, class End>
 void network_window_channel<World, End>::connect(const std::string& peer_card) {
-    wire_reader reader(peer_card);
-    const std::string card = reader.text();
-    this->end_->values.read_card(reader);
-    base::connect(card);
+    base::connect(this->end_->values.take_card(peer_card));
 }
 
 template <class World, class End>

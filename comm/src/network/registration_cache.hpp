@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 namespace halocline::comm {
 
@@ -59,7 +60,6 @@ class registration_cache {
                 if (p.users == 0) clear(p, drop);
             best->region = make(start, static_cast<std::size_t>(end - start));
         }
-        ++registered_;
         if (best->region.error != 0) {
             error_ = best->region.error;
             return nullptr;
@@ -81,8 +81,6 @@ class registration_cache {
     }
     /// Error of the last take(); 0: none.
     [[nodiscard]] int error() const noexcept { return error_; }
-    /// Number of calls of make.
-    [[nodiscard]] std::uint64_t registered() const noexcept { return registered_; }
 
   private:
     static constexpr std::size_t granule = 64 * 1024;
@@ -96,8 +94,25 @@ class registration_cache {
 
     const slab& memory_;
     std::array<place, places> all_{};
-    std::uint64_t clock_ = 0, registered_ = 0;
+    std::uint64_t clock_ = 0;
     int error_ = 0;
+};
+
+/// The caches of one rank on one network. Separate, because sending must not wait for receiving, which may depend on
+/// the peer.
+template <class Region>
+struct registration_caches {
+    std::unique_ptr<registration_cache<Region>> targets, sources; ///< nullptr: not made yet
+
+    void make(const slab& memory) {
+        for (auto* cache : {&targets, &sources})
+            if (!*cache) *cache = std::make_unique<registration_cache<Region>>(memory);
+    }
+    template <class Drop>
+    void clear_all(Drop&& drop) noexcept {
+        for (auto* cache : {targets.get(), sources.get()})
+            if (cache != nullptr) cache->clear_all(drop);
+    }
 };
 
 } // namespace halocline::comm

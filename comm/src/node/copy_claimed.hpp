@@ -2,12 +2,11 @@
 // Copies into lines that another core has read.
 #pragma once
 
-#include <halocline/comm/detail/copy_bytes.hpp>
 #include <halocline/comm/detail/claim_lines.hpp>
+#include <halocline/comm/detail/copy_bytes.hpp>
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 
 namespace halocline::comm {
 

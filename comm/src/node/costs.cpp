@@ -9,9 +9,9 @@
 #include "control/wire.hpp"
 #include "job/job_core.hpp"
 
-#include <halocline/comm/detail/copy_bytes.hpp>
 #include <halocline/comm/clock.hpp>
 #include <halocline/comm/costs.hpp>
+#include <halocline/comm/detail/copy_bytes.hpp>
 #include <halocline/comm/detail/take_line.hpp>
 #include <halocline/comm/processors.hpp>
 

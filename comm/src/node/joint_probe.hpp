@@ -4,15 +4,14 @@
 
 #include "least_seconds.hpp"
 
-#include <halocline/comm/detail/copy_bytes.hpp>
 #include <halocline/comm/channel_set.hpp>
 #include <halocline/comm/costs.hpp>
+#include <halocline/comm/detail/copy_bytes.hpp>
 #include <halocline/comm/detail/joint_channel.hpp>
 #include <halocline/comm/slab.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory_resource>
 #include <vector>
 

@@ -2,49 +2,16 @@
 // The slab of one rank, a peer's view of it, and the failure record at its start.
 #pragma once
 
-#include <halocline/comm/slab.hpp>
-#include <halocline/comm/status.hpp>
+#include "failure_record.hpp"
 
-#include <atomic>
+#include <halocline/comm/slab.hpp>
+
 #include <cstdint>
 #include <map>
 #include <mutex>
 #include <string>
 
 namespace halocline::comm {
-
-/// What ended a job.
-struct end_words {
-    status why = status::ok;
-    std::int32_t culprit = -1;
-    std::int32_t pid = 0;
-    char host[64]{};
-    char text[960]{}; ///< how it died, or why it gave up
-};
-
-/// The first object in each slab: what ended the job, written once by the rank that noticed it first; the rank that the
-/// slab's owner waits for; and the rank that reports it as unresponsive. Changes raise layout_number
-/// (job/layout_number.hpp).
-struct failure_record {
-    /// 0: the job goes on. 2 n - 1: writer n, from 1, is at work. 2 n: what it wrote is there, for good. If a writer
-    /// does not finish, the next one writes to the other of `words`: the first may have been killed, or only delayed.
-    std::atomic<std::uint32_t> state{0};
-    end_words words[2]{};
-
-    /// nullptr: the job goes on, or its end is still being written.
-    [[nodiscard]] const end_words* end() const noexcept {
-        const std::uint32_t s = state.load(std::memory_order_acquire);
-        return s == 0 || s % 2 == 1 ? nullptr : &words[s / 2 % 2];
-    }
-
-    static constexpr std::int32_t nobody = -2; ///< -1: no rank in particular
-    std::atomic<std::int32_t> awaited{nobody}; ///< the rank awaited by a wait that has lasted some time
-    std::atomic<std::uint64_t> awake{0};       ///< when it last checked in, in ticks; updated while it waits
-
-    // Which rank reports unresponsive ranks on stderr (stall_watch): written by ranks of this node; nobody: none does.
-    std::atomic<std::int32_t> reported_by{nobody}; ///< the rank that reports the slab's owner
-    std::atomic<std::int32_t> reports_far{nobody}; ///< the rank that reports one elsewhere; in the node's first slab
-};
 
 /// A mapping of a slab's file, at a multiple of 2 MiB; unmapped at destruction.
 class slab_mapping {
@@ -62,7 +29,7 @@ class slab_mapping {
 };
 
 /// The remedy where `ulimit` imposes this limit: "-v" or "-f".
-[[nodiscard]] std::string smaller_slab(const char* limit);
+[[nodiscard]] std::string limit_remedy(const char* limit);
 
 class node_slab final : public slab {
   public:

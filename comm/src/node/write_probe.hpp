@@ -4,10 +4,10 @@
 
 #include "least_seconds.hpp"
 
-#include <halocline/comm/detail/copy_bytes.hpp>
 #include <halocline/comm/channel_set.hpp>
 #include <halocline/comm/costs.hpp>
 #include <halocline/comm/detail/claim_lines.hpp>
+#include <halocline/comm/detail/copy_bytes.hpp>
 #include <halocline/comm/detail/stream_bytes.hpp>
 #include <halocline/comm/detail/take_line.hpp>
 

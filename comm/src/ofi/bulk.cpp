@@ -47,14 +47,13 @@ ofi_bulk_link::ofi_bulk_link(ofi_world& world, const slab& memory, int peer, std
     if (id_ >= ofi_tags::most_links)
         throw job_error("libfabric: " + std::to_string(id_) +
                         " messengers' links were open, no more can be told apart");
-    for (auto* all : {&endpoint_.targets, &endpoint_.sources})
-        if (!*all) *all = std::make_unique<registration_cache<ofi_registration>>(memory);
+    endpoint_.caches.make(memory);
     for (auto* set : {&in_, &out_}) {
         for (std::uint32_t record = 0; record < count; ++record) {
             transfer& t = (*set)[record];
             t.record = record;
             t.receives = set == &in_;
-            t.cache = t.receives ? endpoint_.targets.get() : endpoint_.sources.get();
+            t.cache = (t.receives ? endpoint_.caches.targets : endpoint_.caches.sources).get();
             for (piece& p : t.operation) {
                 p.link = this;
                 p.of = &t;
@@ -171,13 +170,6 @@ void ofi_bulk_link::completed(ofi_operation& operation, int error) noexcept {
     }
     ++p.of->done;
     ++link.moved_;
-}
-
-void ofi_bulk_link::arrived(std::uint32_t record) noexcept {
-    ++came_;
-    if (record >= in_.size() || in_[record].data == nullptr) return; // given up, or into exposed memory
-    ++in_[record].done;
-    ++moved_;
 }
 
 bool ofi_bulk_link::received(std::uint32_t record) noexcept {

@@ -34,7 +34,7 @@ class ofi_bulk_link final : public bulk_link {
 
     // Called by the world: a piece posted here is complete (error: negative), or the peer has written a piece.
     static void completed(ofi_operation& operation, int error) noexcept;
-    void arrived(std::uint32_t record) noexcept;
+    void arrived(std::uint32_t record) noexcept { count_arrival(in_, record); }
 
   private:
     struct transfer;

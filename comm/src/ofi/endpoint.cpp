@@ -87,8 +87,7 @@ ofi_world::endpoint::endpoint(std::string_view wish, std::string_view address, s
 ofi_world::endpoint::~endpoint() {
     // The endpoint first: after that nothing is written to this rank's memory.
     if (!is_cut) close_object(ep);
-    for (auto* all : {targets.get(), sources.get()})
-        if (all != nullptr) all->clear_all([](ofi_registration& r) { close_object(r.region); });
+    caches.clear_all([](ofi_registration& r) { close_object(r.region); });
     if (ep != nullptr) { // the endpoint keeps the objects that it uses
         keep(ep);
         return;

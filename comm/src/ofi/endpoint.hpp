@@ -34,10 +34,9 @@ struct ofi_world::endpoint {
     fid_ep* ep = nullptr;
     std::vector<fi_addr_t> peers; ///< by rank
     std::size_t largest_write = 0;
-    int error = 0;       ///< the endpoint's own
-    bool is_cut = false; ///< nothing is posted, polled or cancelled any more
-    // For large messages. Separate, because sending must not wait for receiving, which may depend on the peer.
-    std::unique_ptr<registration_cache<ofi_registration>> targets, sources;
+    int error = 0;                                    ///< the endpoint's own
+    bool is_cut = false;                              ///< nothing is posted, polled or cancelled any more
+    registration_caches<ofi_registration> caches;     ///< for large messages
     std::uint64_t next_key = ofi_tags::most_ends + 1; ///< smaller keys belong to channels
 
     /// This endpoint's address, in the provider's format.

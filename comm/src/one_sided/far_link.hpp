@@ -61,7 +61,7 @@ class far_link {
             if (frame == visited::later) break;
             if (frame == visited::wrong) state_ = status::wrong_data;
             read_ = 0;
-            if (state_ == status::ok) ++frames_.taken;
+            if (state_ == status::ok) frames_.take();
         }
         return state_;
     }
@@ -86,7 +86,7 @@ class far_link {
     bool say_due() noexcept;
     void send() noexcept;
 
-    frame_stream frames_{.room = frame_bytes};
+    frame_stream frames_{.frame_bytes = frame_bytes};
     std::size_t read_ = 0;               // bytes read of the current frame
     std::uint64_t due_[2]{}, said_[2]{}; // counts of the line: as they should be there, and as sent
     status state_ = status::ok;

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <optional>
 #include <utility>
 
 namespace halocline::comm {
@@ -59,13 +58,9 @@ std::size_t exposure::bytes_at(std::size_t n) const noexcept {
 template <class Done>
 status exposure::until(int peer, Done done) noexcept {
     segment_->poll();
-    std::optional<waiter> waiting(segment_->job.core());
-    std::uint64_t before = segment_->moved();
-    while (status_ == status::ok && !done()) {
-        if (std::exchange(before, segment_->moved()) != before) waiting.emplace(segment_->job.core());
-        if (status_ == status::ok) status_ = waiting->again(peer);
-        if (status_ == status::ok) status_ = segment_->state();
-    }
+    if (status_ != status::ok) return status_;
+    const status s = segment_->await(peer, [&] { return done() || status_ != status::ok; });
+    if (status_ == status::ok) status_ = s;
     return status_;
 }
 

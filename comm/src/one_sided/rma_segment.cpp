@@ -5,10 +5,11 @@
 #include "control/wire.hpp"
 #include "node/copy_claimed.hpp"
 
-#include <halocline/comm/detail/copy_bytes.hpp>
 #include <halocline/comm/clock.hpp>
+#include <halocline/comm/detail/copy_bytes.hpp>
 #include <halocline/comm/detail/stream_bytes.hpp>
 #include <halocline/comm/detail/take_line.hpp>
+#include <halocline/comm/transport_names.hpp>
 
 #include <atomic>
 #include <cstring>
@@ -32,7 +33,7 @@ requests_by_peer sorted(const job& j, const std::string& name, std::span<const i
             throw input_error("'" + name + "': rank " + std::to_string(core.rank) + " names neighbour " +
                               std::to_string(peer) + " twice");
         }
-        if (core.members[peer].transport == "mock") {
+        if (core.members[peer].transport == mock_channel::transport) {
             throw input_error("'" + name + "': rank " + std::to_string(peer) +
                               " is served by 'mock', which moves nothing");
         }
@@ -112,7 +113,7 @@ void rma_segment::meet(const std::string& name, std::string_view shape, std::spa
             }
             auto* const mine = reinterpret_cast<control_line*>(block_.start() + n * sizeof(control_line));
             const std::string& transport = core.members[peer].transport;
-            if (transport != "self" && transport != "shm") {
+            if (!is_in_memory(transport)) {
                 neighbours.push_back(
                     {peer, mine, nullptr, nullptr, theirs.payload_bytes, theirs.place, std::make_unique<far_link>()});
                 continue;
@@ -233,7 +234,7 @@ void rma_segment::poll() noexcept {
         status s = peer.far->take([&](const far_item& r, std::span<const std::byte> b) { return apply(peer, r, b); });
         peer.far->push();
         if (s == status::aborted) peer.mine->half[1].end.store(1, std::memory_order_release);
-        if (s == status::peer_died) s = job.core().lost(peer.rank, "can't be reached: " + peer.far->trouble());
+        if (s == status::peer_died) s = job.core().lost(peer.rank, peer.far->trouble());
         if (s != status::ok && s != status::aborted && state_ == status::ok) state_ = s;
     }
 }

@@ -80,6 +80,9 @@ class rma_segment {
     status add_one(const neighbour& peer, std::size_t place) noexcept;
     /// Waits until everything written and reported has left this rank.
     status flush(const neighbour& peer) noexcept;
+    /// Waits for `rank` until done(), or until the segment or the job fails.  Pre: done is noexcept.
+    template <class Done>
+    status await(int rank, Done done) noexcept;
     /// Takes in what has arrived over networks, and sends what was waiting for room.
     void poll() noexcept;
     /// Bad if a network failed.
@@ -100,6 +103,7 @@ class rma_segment {
 
   private:
     void write_shared(neighbour& peer, std::byte* to, std::span<const std::byte> bytes) noexcept;
+    /// await() for a neighbour that must not leave meanwhile, unless also_left.
     template <class Try>
     status until(const neighbour& peer, Try done, bool also_left = false) noexcept;
     far_link::visited apply(neighbour& peer, const far_item& r, std::span<const std::byte> bytes) noexcept;
@@ -122,17 +126,29 @@ class rma_segment {
     channel_set channels_;                                                              // for all far neighbours
 };
 
-template <class Try>
-status rma_segment::until(const neighbour& peer, Try done, bool also_left) noexcept {
-    status s = state_;
-    std::uint64_t before = moved();
+template <class Done>
+status rma_segment::await(int rank, Done done) noexcept {
+    status s = status::ok;
+    std::uint64_t now = moved();
     for (std::optional<waiter> waiting(job.core()); s == status::ok && !done();) {
-        if (!also_left && left(peer)) return job.core().left_by(peer.rank);
-        if (std::exchange(before, moved()) != before) waiting.emplace(job.core()); // the deadline limits silence
-        s = waiting->again(peer.rank);                                             // polls
+        const std::uint64_t before = std::exchange(now, moved());
+        if (now != before) waiting.emplace(job.core()); // the deadline limits silence
+        s = waiting->again(rank);                       // polls
         if (s == status::ok) s = state_;
     }
     return s;
+}
+
+template <class Try>
+status rma_segment::until(const neighbour& peer, Try done, bool also_left) noexcept {
+    if (state_ != status::ok) return state_;
+    bool gone = false;
+    const status s = await(peer.rank, [&] {
+        if (done()) return true;
+        gone = !also_left && left(peer);
+        return gone;
+    });
+    return gone ? job.core().left_by(peer.rank) : s;
 }
 
 } // namespace halocline::comm

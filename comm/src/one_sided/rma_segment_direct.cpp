@@ -100,8 +100,7 @@ far_link::visited rma_segment::receive_direct(neighbour& peer, std::size_t place
 
 void rma_segment::poll_direct(const neighbour& peer) noexcept {
     peer.bulk->poll();
-    if (peer.bulk->failed() && state_ == status::ok)
-        state_ = job.core().lost(peer.rank, "can't be reached: " + peer.bulk->trouble());
+    if (peer.bulk->failed() && state_ == status::ok) state_ = job.core().lost(peer.rank, peer.bulk->trouble());
 }
 
 std::uint64_t rma_segment::moved() const noexcept {

@@ -34,11 +34,10 @@ verbs_bulk_link::verbs_bulk_link(verbs_world& world, const slab& memory, int pee
     : port_(*world.port_),
       pair_(*world.bulk_pairs_.emplace_back(std::make_unique<verbs_world::bulk_pair>(*world.port_, peer))), peer_(peer),
       piece_(std::min(port_.largest_write, piece_bytes)), in_(count), out_(count) {
-    for (auto* all : {&port_.targets, &port_.sources})
-        if (!*all) *all = std::make_unique<registration_cache<verbs_registration>>(memory);
+    port_.caches.make(memory);
     pair_.link = this;
-    for (transfer& t : in_) t.cache = port_.targets.get();
-    for (transfer& t : out_) t.cache = port_.sources.get();
+    for (transfer& t : in_) t.cache = port_.caches.targets.get();
+    for (transfer& t : out_) t.cache = port_.caches.sources.get();
 }
 
 verbs_bulk_link::~verbs_bulk_link() {
@@ -104,13 +103,6 @@ void verbs_bulk_link::push(std::uint32_t record) noexcept {
                     t.ticket.address + start, static_cast<std::uint32_t>(t.ticket.key));
         ++writes_;
     }
-}
-
-void verbs_bulk_link::arrived(std::uint32_t record) noexcept {
-    ++came_;
-    if (record >= in_.size() || in_[record].data == nullptr) return; // given up, or into exposed memory
-    ++in_[record].done;
-    ++moved_;
 }
 
 void verbs_bulk_link::delivered(std::uint32_t record) noexcept {

@@ -68,7 +68,7 @@ class verbs_bulk_link final : public bulk_link {
     [[nodiscard]] std::string trouble() const override;
 
     // Called by the pair: the peer has written a piece here, or a piece of this end has been delivered.
-    void arrived(std::uint32_t record) noexcept;
+    void arrived(std::uint32_t record) noexcept { count_arrival(in_, record); }
     void delivered(std::uint32_t record) noexcept;
 
   private:

@@ -39,7 +39,7 @@ std::optional<ibv_port_attr> query(const verbs_library& lib, ibv_context* contex
 
 std::string kind_of(std::uint8_t link_layer) { return link_layer == IBV_LINK_LAYER_ETHERNET ? "RoCE" : "InfiniBand"; }
 
-/// The device's ports, and whether one of them (or the given one) is active.
+/// The device's ports: "port 1 active, RoCE, port 2 down, RoCE".
 std::string state_of(const verbs_library& lib, ibv_device* device) {
     ibv_context* const context = lib.open_device(device);
     if (context == nullptr) return std::string("can't be opened: ") + std::strerror(errno);
@@ -157,8 +157,7 @@ verbs_world::port::port(const verbs_options& choices, std::chrono::milliseconds 
 }
 
 verbs_world::port::~port() {
-    for (auto* all : {targets.get(), sources.get()})
-        if (all != nullptr) all->clear_all([this](verbs_registration& r) { lib.dereg_mr(r.region); });
+    caches.clear_all([this](verbs_registration& r) { lib.dereg_mr(r.region); });
     lib.dealloc_pd(domain);
     lib.close_device(context);
 }

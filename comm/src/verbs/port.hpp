@@ -63,8 +63,7 @@ struct verbs_world::port {
     std::size_t largest_write = 0;
     std::vector<verbs_address> peers; ///< by rank
     verbs_retries retries;
-    // For large messages. Separate, because sending must not wait for receiving, which may depend on the peer.
-    std::unique_ptr<registration_cache<verbs_registration>> targets, sources;
+    registration_caches<verbs_registration> caches; ///< for large messages
 
     // Takes a queue pair from new to ready for receiving and sending.  Err: job_error, which names the peer.
     void initialise(ibv_qp* queue_pair, int peer) const;

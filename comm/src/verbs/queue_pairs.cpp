@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A plan's completion queue and its queue pairs, from creation to ready to send.
+#include "control/random_value.hpp"
 #include "control/wire.hpp"
 #include "end.hpp"
 #include "memory_limit.hpp"
@@ -10,15 +11,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <sys/random.h>
 
 namespace halocline::comm {
 
-std::uint32_t random_psn() {
-    std::uint32_t n = 0;
-    if (getrandom(&n, sizeof n, 0) != sizeof n) throw error("getrandom gives no packet sequence number");
-    return n & 0xffffff;
-}
+std::uint32_t random_psn() { return random_value<std::uint32_t>() & 0xffffff; }
 
 void verbs_world::complete(std::uint32_t plan_id) {
     if (!building_ || building_->id != plan_id) return;

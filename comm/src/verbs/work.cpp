@@ -37,6 +37,13 @@ void verbs_world::shape(link& l, std::size_t slot, std::size_t first, std::size_
     }
 }
 
+void verbs_world::post(link& l, ibv_send_wr* first, std::size_t count) noexcept {
+    ibv_send_wr* bad = nullptr;
+    const int code = ibv_post_send(l.queue_pair, first, &bad);
+    l.writes += count;
+    if (code != 0) fail(l, -code, "ibv_post_send");
+}
+
 void verbs_world::greet(verbs_end& end) noexcept {
     link& l = linked(end);
     post_handshake(l, link::greeting, verbs_tags::immediate(verbs_tags::greeting, l.plan->id));
@@ -52,10 +59,7 @@ void verbs_world::post_handshake(link& l, std::uint64_t kind, std::uint32_t imme
     w.opcode = IBV_WR_RDMA_WRITE_WITH_IMM; // of 0 bytes
     w.send_flags = IBV_SEND_SIGNALED;
     w.imm_data = htonl(immediate);
-    ibv_send_wr* bad = nullptr;
-    const int code = ibv_post_send(l.queue_pair, &w, &bad);
-    ++l.writes;
-    if (code != 0) fail(l, -code, "ibv_post_send");
+    post(l, &w, 1);
 }
 
 void verbs_world::send(verbs_end& end, std::uint64_t epoch, std::size_t bytes) noexcept {
@@ -74,10 +78,7 @@ void verbs_world::send(verbs_end& end, std::uint64_t epoch, std::size_t bytes) n
         m.pieces[0].send_flags =
             IBV_SEND_INLINE | (l.posted % link::told_every == 0 ? unsigned{IBV_SEND_SIGNALED} : 0U);
     }
-    ibv_send_wr* bad = nullptr;
-    const int code = ibv_post_send(l.queue_pair, m.pieces.data(), &bad);
-    l.writes += m.count;
-    if (code != 0) fail(l, -code, "ibv_post_send");
+    post(l, m.pieces.data(), m.count);
 }
 
 void verbs_world::send_values(verbs_end& end) noexcept {
@@ -96,10 +97,7 @@ void verbs_world::send_values(verbs_end& end) noexcept {
     const std::uint32_t tag = l.values.is_part ? verbs_tags::parts : verbs_tags::values;
     l.value_writes.back().imm_data = htonl(verbs_tags::immediate(tag, l.values.given));
     ++l.values_posted;
-    ibv_send_wr* bad = nullptr;
-    const int code = ibv_post_send(l.queue_pair, l.value_writes.data(), &bad);
-    l.writes += l.value_writes.size();
-    if (code != 0) fail(l, -code, "ibv_post_send");
+    post(l, l.value_writes.data(), l.value_writes.size());
 }
 
 void verbs_world::replenish(link& l) noexcept {

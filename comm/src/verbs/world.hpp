@@ -19,6 +19,7 @@
 #include <vector>
 
 struct ibv_mr; // libibverbs'
+struct ibv_send_wr;
 struct ibv_wc;
 
 namespace halocline::comm {
@@ -76,7 +77,7 @@ class verbs_world {
     verbs_world(const verbs_world&) = delete;
     verbs_world& operator=(const verbs_world&) = delete;
 
-    /// Two ranks reach each other if these are equal: "RoCE" or "InfiniBand".
+    /// Two ranks reach each other if these are equal: "RoCE", "InfiniBand" or "InfiniBand with GIDs".
     [[nodiscard]] std::string kind() const;
     /// Address of this port, for the peers.
     [[nodiscard]] std::string address() const;
@@ -127,6 +128,8 @@ class verbs_world {
     static link& linked(verbs_end& end) noexcept;
     void make_queue_pair(link& l);
     void shape(link& l, std::size_t slot, std::size_t first, std::size_t bytes) noexcept;
+    /// Posts a chain of writes.
+    void post(link& l, ibv_send_wr* first, std::size_t count) noexcept;
     void post_handshake(link& l, std::uint64_t kind, std::uint32_t immediate) noexcept;
     void replenish(link& l) noexcept;
     void take_completions(verbs_plan& plan) noexcept;

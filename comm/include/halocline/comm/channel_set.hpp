@@ -86,6 +86,8 @@ class channel_set {
     [[nodiscard]] bool may_call_mpi() const noexcept {
         return std::get<std::vector<mpi_channel>>(lanes_).empty() || may_call_its_mpi();
     }
+
+    // Visiting.
     /// Calls visit(channel) for each channel with slots, lane by lane. channel.index() is the position of its request.
     template <class Visit>
     void for_each(Visit&& visit) noexcept {
@@ -113,6 +115,8 @@ class channel_set {
     void for_each_far_direct(Visit&& visit) const noexcept {
         for_each_lane([&]<class C>(const std::vector<C>& lane) { visit_if<far_direct_channel<C>>(lane, visit); });
     }
+
+    // One epoch: preparing it, and waiting for it.
     /// Prefetches the control lines that send(epoch) will write at the peers, while the messages are filled. A hint:
     /// call it before the first message is filled, or not at all.
     void prepare(std::uint64_t epoch) noexcept {
@@ -178,6 +182,7 @@ class channel_set {
     /// The status of the first wait that failed; ok until then.
     [[nodiscard]] status state() const noexcept { return status_; }
 
+    // Reports.
     /// Waits that yielded their core: more ranks than cores, or a late peer.
     [[nodiscard]] std::uint64_t waits_yielded() const { return waits_yielded_; }
     /// Pieces of arriving messages that this rank has copied itself (joint_channel.hpp).
@@ -189,7 +194,7 @@ class channel_set {
     [[nodiscard]] const channel_request& request(std::size_t index) const { return requests_[index]; }
     /// The note of the request at the other end of that channel. Only once: it is not kept.
     [[nodiscard]] std::string take_note(std::size_t index) { return std::exchange(requests_[index].note, {}); }
-    /// What the last failed wait was waiting for: "halo 'coarse' epoch 17: t-low from rank 3 over shm".
+    /// What the last failed wait was waiting for: "'coarse' epoch 17: t-low from rank 3 over shm".
     [[nodiscard]] std::string pending(std::uint64_t epoch) const;
 
   private:

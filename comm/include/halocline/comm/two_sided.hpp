@@ -14,7 +14,6 @@
 #include <memory>
 #include <span>
 #include <utility>
-#include <vector>
 
 namespace halocline::comm::two_sided {
 

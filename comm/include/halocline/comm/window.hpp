@@ -32,7 +32,7 @@ namespace halocline::comm {
 
 class window_end; // private: comm/src/channels/window_end.hpp
 
-/// "float64", "int32", "24-byte element": what both ends of a window compare.
+/// "float64", "int32", "24-byte objects": what both ends of a window compare.
 std::string element_name(char kind, std::size_t bytes);
 template <class T>
 std::string element_name() {
@@ -68,7 +68,8 @@ class window {
     /// ok, or the first bad status.
     [[nodiscard]] status state() const noexcept;
 
-    /// What the window is waiting for: "send window 0 of 'x-low', step 17: 4096 float64 to rank 3 over shm".
+    /// What the window is waiting for: "send window 0 of connection 'x-low' of rank 0 with rank 3, step 17: 4096 of
+    /// float64 over shm".
     [[nodiscard]] std::string pending() const;
     /// How the bytes go: "... over shm, into the receiver's buffer"; over a network also how many bytes this end has
     /// copied so far.

@@ -71,7 +71,8 @@ class distance_watch {
     /// Decides from the readings since the last decision. True if far() has changed.  Pre: two readings or more.
     bool decide() noexcept {
         const std::uint64_t ticks = readings_.take();
-        return std::exchange(far_, far_ ? ticks >= near_below_ : ticks > far_above_) != far_;
+        const bool was_far = std::exchange(far_, far_ ? ticks >= near_below_ : ticks > far_above_);
+        return far_ != was_far;
     }
     /// When they count as far: "when a line takes more than 83 ns, no longer below 62 ns".
     [[nodiscard]] std::string describe() const;

@@ -57,7 +57,8 @@ class path_watch {
         if (!watches()) return false;
         const std::uint64_t ticks = readings_.take();
         claims_ = ticks > claimed_above_;
-        return std::exchange(streamed_, bounds_.streamed(streamed_, ticks)) != streamed_;
+        const bool was_streamed = std::exchange(streamed_, bounds_.streamed(streamed_, ticks));
+        return streamed_ != was_streamed;
     }
     /// comm::streaming_bounds::describe(); "" if the path never changes.
     [[nodiscard]] std::string describe() const { return bounds_.describe(); }

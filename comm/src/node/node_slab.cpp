@@ -38,7 +38,7 @@ std::string mebibytes(std::size_t n) { return std::to_string((n >> 20) + (n % (1
 
 } // namespace
 
-std::string smaller_slab(const char* limit) {
+std::string limit_remedy(const char* limit) {
     return std::string("raise 'ulimit ") + limit +
            "' or choose a smaller slab (job_options::slab_bytes, [comm] slab_gib)";
 }
@@ -69,7 +69,7 @@ slab_mapping::slab_mapping(int fd, std::size_t bytes) : bytes_(bytes) {
     }
     if (p == MAP_FAILED) {
         throw input_error("cannot map a slab of " + mebibytes(bytes) + " address space: " + std::strerror(errno) +
-                          "; " + smaller_slab("-v"));
+                          "; " + limit_remedy("-v"));
     }
     base_ = static_cast<std::byte*>(p);
     madvise(p, bytes, MADV_DONTDUMP); // both are hints: refusal affects only speed or the size of a core file
@@ -96,7 +96,7 @@ node_slab::node_slab(std::size_t bytes) : bytes_(slab_size(bytes == 0 ? default_
         rlimit file{}; // exceeding it would raise SIGXFSZ instead of returning an error
         if (getrlimit(RLIMIT_FSIZE, &file) == 0 && file.rlim_cur < bytes_) {
             throw input_error("cannot make a slab of " + mebibytes(bytes_) + ": files may have " +
-                              mebibytes(file.rlim_cur) + "; " + smaller_slab("-f"));
+                              mebibytes(file.rlim_cur) + "; " + limit_remedy("-f"));
         }
         // Sealed: otherwise a truncation could make a peer that maps it fault.
         if (ftruncate(fd_, static_cast<off_t>(bytes_)) != 0 ||

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "peer_memory.hpp"
 
-#include <halocline/base/error.hpp>
+#include "control/random_value.hpp"
 
 #include <cerrno>
 #include <cstring>
-#include <sys/random.h>
 #include <sys/uio.h>
 
 namespace halocline::comm {
@@ -37,9 +36,7 @@ bool peer_buffer::write_process(std::uint64_t at, const std::byte* from, std::ui
     return move_bytes(process_vm_writev, pid_, const_cast<std::byte*>(from), address_ + at, bytes); // only read
 }
 
-memory_probe::memory_probe() {
-    if (getrandom(&word_, sizeof word_, 0) != sizeof word_) throw error("getrandom gives no word for a probe");
-}
+memory_probe::memory_probe() : word_(random_value<std::uint64_t>()) {}
 
 peer_memory::peer_memory(const job_core& core, int peer, memory_probe::told probe, bool may_read)
     : slab_(core.peer_base[peer]), pid_(core.members[peer].pid),

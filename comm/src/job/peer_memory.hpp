@@ -3,13 +3,12 @@
 // are threads of one process; otherwise through process_vm_readv and process_vm_writev, if the system allows them.
 #pragma once
 
-#include "job/job_core.hpp"
+#include "job_core.hpp"
 
 #include <halocline/comm/detail/copy_bytes.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <sys/types.h>
 
@@ -70,12 +69,12 @@ class memory_probe {
     [[nodiscard]] told card() const noexcept { return {reinterpret_cast<std::uint64_t>(&word_), word_}; }
 
   private:
-    std::uint64_t word_ = 0;
+    std::uint64_t word_;
 };
 
 class peer_memory {
   public:
-    /// `probe`: the peer's. `may_read`: messenger_options::read_processes.
+    /// `probe`: the peer's. `may_read`: may the system be asked for memory outside its slab?
     peer_memory(const job_core& core, int peer, memory_probe::told probe, bool may_read);
 
     [[nodiscard]] peer_buffer at(buffer_place place) const noexcept {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A time in milliseconds that an environment variable may override.
+// Reads environment variables.
 #pragma once
 
 #include <halocline/base/error.hpp>
@@ -13,7 +13,13 @@
 
 namespace halocline::comm {
 
-/// Err: input_error: not a number, or more than an hour.
+/// "" if the variable is not set.
+inline std::string environment_text(const char* variable) {
+    const char* text = std::getenv(variable);
+    return text == nullptr ? "" : text;
+}
+
+/// The variable's milliseconds; `otherwise` if it is not set.  Err: input_error: not a number, or more than an hour.
 inline std::chrono::milliseconds environment_time(const char* variable, std::chrono::milliseconds otherwise) {
     constexpr int most = 3'600'000;
     const char* text = std::getenv(variable);
