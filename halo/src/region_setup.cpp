@@ -95,7 +95,8 @@ void require_match(const region_outline& mine, const region_outline& theirs, int
 verdict<path> agreed_path(const region_end& end, const path_choice& mine, const region_outline& theirs,
                           const region_paths& paths) {
     if (mine.found.choice != path::direct || theirs.offers_direct) return mine.found;
-    if (theirs.in_the_way == obstacle::none) return {path::packed, rank_text(end.peer) + " sends too little for it"};
+    if (theirs.in_the_way == obstacle::none)
+        return {path::packed, rank_text(end.peer) + " chooses it by the cost model; its describe() says why"};
     return {path::packed, paths.reason(theirs.in_the_way, end, end.peer)};
 }
 
