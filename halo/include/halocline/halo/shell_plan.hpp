@@ -76,7 +76,9 @@ class shell_plan {
     /// version.
     [[nodiscard]] bool is_fresh(int which = 0) const noexcept;
     /// A check before ghosts of bindings[which] are used; does nothing if options().checks is below normal.
-    /// Err: error if !is_fresh(which), or if a site that was sent has another value now, marked or not.
+    /// Err: error if no finished exchange filled them, another binding overwrote them, a field was marked since, or a
+    ///      site that was sent has another value now. So for views without a version, although is_fresh() is false, it
+    ///      passes as long as the sites that were sent are unchanged.
     /// Cost: one read of the sites that are sent.
     void require_fresh(int which = 0) const;
 
