@@ -8,11 +8,23 @@
 #include <halocline/comm/transport_names.hpp>
 
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <utility>
 
 namespace halocline::halo {
 namespace {
+
+/// Messages number their sites with 32 bits.  Err: input_error, which begins with `who`, "rank 0 sends".
+void check_size(const sites_by_tag& sites, const std::string& who, const char* towards, int peer) {
+    constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+    std::int64_t sum = 0;
+    for (const auto& [tag, count] : sites) sum += count;
+    if (sum > most)
+        throw input_error(who + " " + std::to_string(sum) + " sites " + towards + " " + rank_text(peer) +
+                          "; one message takes at most " + std::to_string(most));
+}
 
 /// This rank's ends, by peer. Collective.
 std::vector<region_end> find_ends(const comm::job& j, const std::vector<transfer>& sends,
@@ -39,6 +51,9 @@ std::vector<region_end> find_ends(const comm::job& j, const std::vector<transfer
             end.far = !comm::is_in_memory(transport);
             end.sends = count_sites(sends, tags.sends);
             end.receives = count_sites(receives, tags.receives);
+            const std::string who = "'" + options.name + "': " + rank_text(j.rank());
+            check_size(end.sends, who + " sends", "to", peer);
+            check_size(end.receives, who + " receives", "from", peer);
             for (const auto& [tag, i] : tags.receives) end.received.push_back(static_cast<int>(i));
             for (const field_view& f : fields.source) end.out.push_back(positions(sends, tags.sends, *f.order));
             for (const field_view& f : fields.destination)
@@ -96,7 +111,8 @@ void require_match(const region_outline& mine, const region_outline& theirs, int
 verdict<path> agreed_path(const region_end& end, const path_choice& mine, const region_outline& theirs,
                           const region_paths& paths) {
     if (mine.found.choice != path::direct || theirs.offers_direct) return mine.found;
-    if (theirs.in_the_way == obstacle::none) return {path::packed, rank_text(end.peer) + " sends too little for it"};
+    if (theirs.in_the_way == obstacle::none)
+        return {path::packed, rank_text(end.peer) + " chooses it by the cost model; its describe() says why"};
     return {path::packed, paths.reason(theirs.in_the_way, end, end.peer)};
 }
 

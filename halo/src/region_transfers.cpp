@@ -173,9 +173,6 @@ void check_bindings(const std::vector<transfer>& sends, const std::vector<transf
                     const std::vector<binding>& bindings, bool add, const std::string& who) {
     const binding& first = bindings.front();
     for (const binding& b : bindings) {
-        if (b.source.size() != first.source.size() || b.destination.size() != first.source.size())
-            throw input_error(who + "each binding needs as many sources and destinations as the first has sources, " +
-                              std::to_string(first.source.size()));
         for (std::size_t f = 0; f < b.source.size(); ++f) {
             const field_view &from = b.source[f], &to = b.destination[f];
             for (const field_view& v : {from, to}) check_shape(v, who, f);
@@ -248,8 +245,13 @@ std::string text_of(const site_shape& shape) {
     return n + " word" + s + " of " + std::to_string(shape.component_bytes) + " bytes";
 }
 
-void require_storage(const std::vector<binding>& bindings, const std::string& who) {
+void require_fields(const std::vector<binding>& bindings, const std::string& who) {
     if (bindings.empty() || bindings.front().source.empty()) throw input_error(who + "no field is bound");
+    const std::size_t fields = bindings.front().source.size();
+    for (const binding& b : bindings)
+        if (b.source.size() != fields || b.destination.size() != fields)
+            throw input_error(who + "each binding needs as many sources and destinations as the first has sources, " +
+                              std::to_string(fields));
     for (const binding& b : bindings)
         for (const std::vector<field_view>* views : {&b.source, &b.destination})
             for (const field_view& f : *views)
@@ -282,7 +284,7 @@ by_peer sorted_transfers(const std::vector<transfer>& list, const char* verb, co
 void check_transfers(const std::vector<transfer>& sends, const std::vector<transfer>& receives,
                      const std::vector<binding>& bindings, const region_plan_options& options) {
     const std::string who = "'" + options.name + "': ";
-    require_storage(bindings, who);
+    require_fields(bindings, who);
     require_enumerator(who + "path", options.path);
     const binding& first = bindings.front();
     for (const field_view& f : first.destination) check_sites(receives, *f.order, who);

@@ -18,8 +18,8 @@ std::string rank_text(int rank);
 /// "24 doubles", "2 words of 4 bytes".
 std::string text_of(const site_shape& shape);
 
-/// Err: input_error, beginning with `who`: no field, or one without storage.
-void require_storage(const std::vector<binding>& bindings, const std::string& who);
+/// Err: input_error, beginning with `who`: no field, one without storage, or bindings of unlike numbers of fields.
+void require_fields(const std::vector<binding>& bindings, const std::string& who);
 
 /// Err: input_error: start(which) of a plan with fewer bindings.
 [[noreturn]] void throw_no_binding(const std::string& who, int which, std::size_t bindings);

@@ -15,13 +15,19 @@ using lattice::side;
 
 namespace {
 
-/// Plans number the sites of a box with 32 bits.  Err: input_error.
-void check_boxes(const std::string& who, const lattice::decomposition& cut) {
-    lattice::coordinate largest{}; // such a box exists: cuts of different dimensions are independent
+constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+
+/// The extents of the largest local box. Such a box exists: cuts of different dimensions are independent.
+lattice::coordinate largest_box(const lattice::decomposition& cut) {
+    lattice::coordinate largest{};
     for (int mu = 0; mu < dimensions; ++mu)
         for (int i = 0; i < cut.rank_grid()[mu]; ++i)
             largest[mu] = std::max(largest[mu], cut.cuts(mu)[i + 1] - cut.cuts(mu)[i]);
-    constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+    return largest;
+}
+
+/// Plans number the sites of a box with 32 bits.  Err: input_error.
+void check_box(const std::string& who, const lattice::coordinate& largest) {
     std::int64_t sites = 1;
     for (const int extent : largest) {
         sites *= extent; // below 2^62; the product of all four could overflow
@@ -33,12 +39,21 @@ void check_boxes(const std::string& who, const lattice::decomposition& cut) {
 
 } // namespace
 
+void check_grown(const std::string& who, const lattice::coordinate& extents, const ghost_widths& widths) {
+    for (int mu = 0; mu < dimensions; ++mu)
+        if (std::int64_t{extents[mu]} + widths.low[mu] + widths.high[mu] > most)
+            throw input_error(who + "ghost widths " + std::to_string(widths.low[mu]) + " and " +
+                              std::to_string(widths.high[mu]) + " around " + std::to_string(extents[mu]) +
+                              " sites in " + "xyzt"[mu] + " make more than " + std::to_string(most));
+}
+
 void check(const width_check& options, const lattice::decomposition& cut, int ranks) {
     const std::string& who = options.who;
     if (cut.ranks() != ranks)
         throw input_error(who + "the lattice is cut over " + std::to_string(cut.ranks()) + " ranks (rank grid " +
                           lattice::to_string(cut.rank_grid()) + "), the job has " + std::to_string(ranks));
-    check_boxes(who, cut);
+    const lattice::coordinate largest = largest_box(cut);
+    check_box(who, largest);
     for (int mu = 0; mu < dimensions; ++mu) {
         require_enumerator(who + "boundary in " + "xyzt"[mu], options.boundaries[mu]);
         for (const face f : {face{mu, side::low}, face{mu, side::high}}) {
@@ -64,6 +79,7 @@ void check(const width_check& options, const lattice::decomposition& cut, int ra
             }
         }
     }
+    check_grown(who, largest, options.widths); // nothing else bounds the ghosts beyond an open edge
 }
 
 std::string shape_text(const lattice::decomposition& cut, const ghost_widths& widths,

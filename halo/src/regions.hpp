@@ -52,6 +52,9 @@ bool is_exchanged(const lattice::decomposition& cut, const Options& options, int
     return is_exchanged(cut, options, f.mu) && !(across_edge && options.boundaries[f.mu] == lattice::boundary::open);
 }
 
+/// Err: input_error, beginning with `who`: a box of these extents, with its ghosts, would have an extent beyond 32 bits.
+void check_grown(const std::string& who, const lattice::coordinate& extents, const ghost_widths& widths);
+
 /// The options of a plan that determine whether such a plan is possible at all.
 struct width_check {
     std::string who; ///< "halo 'name': "

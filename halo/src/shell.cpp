@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "regions.hpp"
 #include "shell_regions.hpp"
 
 #include <halocline/base/error.hpp>
@@ -34,6 +35,7 @@ std::string_view to_string(corner_route r) {
 }
 
 lattice::box grown(const lattice::box& local, const ghost_widths& widths) {
+    check_grown("", local.extents, widths);
     lattice::box b = local;
     for (int mu = 0; mu < dimensions; ++mu) {
         b.origin[mu] -= widths.low[mu];

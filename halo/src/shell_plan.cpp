@@ -60,7 +60,7 @@ std::string shape_of(const lattice::decomposition& cut, const shell_options& o, 
 
 void check_fields(const lattice::decomposition& cut, int rank, const shell_options& o,
                   const std::vector<binding>& bindings) {
-    require_storage(bindings, "'" + o.name + "': ");
+    require_fields(bindings, "'" + o.name + "': ");
     lattice::coordinate extents = grown(cut.local_box(rank), o.widths).extents;
     const char* what = "the local box grown by the ghost widths is ";
     if (o.layout == ghost_layout::appended) {
@@ -101,6 +101,7 @@ shell_plan::shell_plan(const comm::job& j, const lattice::decomposition& cut, sh
                               "field must be its own destination; use corner_route::at_once or automatic");
     });
     for (const binding& b : bindings) filled_.emplace_back(b);
+    note_shared_destinations();
     choose_route(cut, apart);
     std::vector<shell_transfers> forward;
     shell_transfers reverse;
@@ -179,6 +180,12 @@ void shell_plan::list_sent_sites(const lattice::decomposition& cut) {
     sent_sites_.erase(std::unique(sent_sites_.begin(), sent_sites_.end()), sent_sites_.end());
 }
 
+void shell_plan::note_shared_destinations() {
+    for (ghosts_of& g : filled_)
+        for (std::size_t other = 0; other < filled_.size(); ++other)
+            if (g.overwrites(filled_[other])) g.overwritten.push_back(other);
+}
+
 template <class Call>
 void shell_plan::refuse_thread(Call call) noexcept {
     misuse(call);
@@ -201,7 +208,9 @@ void shell_plan::begin(int which) noexcept {
     }
     running_ = running::forward;
     ghosts_of& g = filled_[which];
-    g.here = false;
+    for (const std::size_t other : g.overwritten)
+        if (!filled_[other].absent) filled_[other].absent = "another binding's exchange overwrote them";
+    g.absent = ghosts_of::not_filled;
     g.note_versions();
     if (options_.checks >= check_level::normal) g.sum = checksum(g);
     if (!forward_->phases.empty()) forward_->phases[0].begin(which);
@@ -234,12 +243,17 @@ shell_plan::ghosts_of::ghosts_of(const binding& b)
     fields.insert(fields.end(), b.destination.begin(), b.destination.end());
 }
 
+bool shell_plan::ghosts_of::overwrites(const ghosts_of& other) const noexcept {
+    for (std::size_t i = 0; i < sources; ++i)
+        for (std::size_t j = 0; j < other.sources; ++j)
+            if (destination(i).data == other.destination(j).data && fields[i].data != other.fields[j].data) return true;
+    return false;
+}
+
 void shell_plan::ghosts_of::note_versions() noexcept {
-    const auto first_destination = fields.begin() + static_cast<std::ptrdiff_t>(sources);
-    // This destroys ghosts that other sources left in a destination, so their bindings must become stale.
-    for (auto f = first_destination; f != fields.end(); ++f)
-        if (std::none_of(fields.begin(), first_destination, [&](const field_view& s) { return s.data == f->data; }))
-            mark_written(*f);
+    // Where a field gets the ghosts of another one, those of its own are gone: plans that filled them must know.
+    for (std::size_t i = 0; i < sources; ++i)
+        if (destination(i).data != fields[i].data) mark_written(destination(i));
     for (std::size_t i = 0; i < fields.size(); ++i) versions[i] = fields[i].version ? *fields[i].version : 0;
 }
 
@@ -263,7 +277,7 @@ std::uint64_t shell_plan::checksum(const ghosts_of& g) const noexcept {
 bool shell_plan::is_fresh(int which) const noexcept {
     if (!has_binding(which)) return false;
     const ghosts_of& g = filled_[which];
-    return g.here && !g.was_marked() &&
+    return !g.absent && !g.was_marked() &&
            std::all_of(g.fields.begin(), g.fields.end(), [](const field_view& f) { return f.version != nullptr; });
 }
 
@@ -277,7 +291,7 @@ void shell_plan::require_fresh(int which) const {
     if (options_.checks < check_level::normal) return;
     if (!has_binding(which)) throw_no_binding("halo '" + options_.name + "'", which, filled_.size());
     const ghosts_of& g = filled_[which];
-    const char* why = !g.here                ? "no finished exchange filled them"
+    const char* why = g.absent               ? g.absent
                       : g.was_marked()       ? "a field was marked as written since"
                       : checksum(g) != g.sum ? "a field was written since"
                                              : nullptr;
@@ -326,7 +340,7 @@ void shell_plan::complete() noexcept {
         }
         if (status_.end(f.status) == comm::status::ok) {
             ++epoch_;
-            filled_[f.bound].here = true;
+            filled_[f.bound].absent = nullptr;
         }
     }
     if (status_.is_ok()) running_ = running::nothing;

@@ -23,6 +23,9 @@ uint128 lattice_bytes(const std::string& path, const std::string& head, const co
 }
 
 void check_field(const box& local, const field<double>& data, int components, const std::string& name) {
+    if (!data.shared_order())
+        throw input_error("a field without storage can't take the " + name + " of a local box " +
+                          to_string(local.extents) + ": it was made without a site order, or moved from");
     const site_order& order = data.order();
     bool lexicographic = order.lane_width() == 1;
     for (std::int64_t s = 0; lexicographic && s < order.volume(); ++s) lexicographic = order.position(s) == s;

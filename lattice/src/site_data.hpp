@@ -20,8 +20,8 @@ inline constexpr std::int64_t run_bytes = 4 << 20;
 /// Bytes of a lattice's data.  Err: file_error if an extent given by `head` is not in [1, 2^24).
 uint128 lattice_bytes(const std::string& path, const std::string& head, const coordinate& extents, int site_bytes);
 
-/// Err: input_error unless `data` can hold `components` reals on the sites of `local`: its extents, lexicographic
-/// order.
+/// Err: input_error unless `data` has storage for `components` reals on the sites of `local`: its extents,
+/// lexicographic order.
 void check_field(const box& local, const field<double>& data, int components, const std::string& name);
 /// Err: input_error if `local` is not inside the lattice that is written to `path`.
 void check_inside(const box& local, const coordinate& extents, const std::string& path);

@@ -272,6 +272,31 @@ TEST(BoxStencil, RefusesWhatMakesNoStencil) {
     EXPECT_THROW((void)s.field(-1), input_error);
 }
 
+TEST(BoxStencil, SaysThatItWasMovedFrom) {
+    const comm::job j = comm::job::single(small_job());
+    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+    box_stencil<double> s(j, cut, {.checks = check_level::off});
+    const auto nothing = [](const auto&) {};
+    s.start(0);
+    s.finish_or_throw();
+    const box_stencil<double> taken = std::move(s);
+
+    EXPECT_NO_THROW(taken.for_interior(nothing));
+    EXPECT_NO_THROW(taken.for_boundary(nothing));
+    const std::string text =
+        "a box_stencil is used after it was moved from: it can be assigned to or destroyed, nothing else";
+    EXPECT_EQ(refusal([&] { (void)s.field(0); }), text);
+    EXPECT_EQ(refusal([&] { (void)std::as_const(s).field(0); }), text);
+    EXPECT_EQ(refusal([&] { s.set_outside(outside_value); }), text);
+    EXPECT_EQ(refusal([&] { s.start(0); }), text);
+    EXPECT_EQ(refusal([&] { s.for_interior(nothing); }), text);
+    EXPECT_EQ(refusal([&] { s.for_boundary(nothing); }), text);
+    s = box_stencil<double>(j, cut);
+    s.start(1);
+    EXPECT_NO_THROW(s.for_interior(nothing));
+    EXPECT_NO_THROW(s.finish_or_throw());
+}
+
 TEST(BoxStencil, MakesNoAllocationInTheTimeLoop) {
     const auto cut = decomposition::even({8, 4, 4, 7}, {1, 1, 1, 2});
     std::barrier meet(2);

@@ -112,6 +112,59 @@ TEST(PaddedPlan, GhostsOfOtherSourcesInTheSamePlaceAreNotFresh) {
     });
 }
 
+TEST(PaddedPlan, GhostsThatAnotherBindingOverwroteAreNotFresh) {
+    run(2, [&](const comm::job& j) {
+        auto x = make_field(j), y = make_field(j);
+        shell_plan p(j, cut, {}, {{{halo::view(y)}, {halo::view(x)}}, halo::bind(x)});
+
+        EXPECT_EQ(exchanges(p, 0), 1U);
+        EXPECT_EQ(exchanges(p, 1), 1U);
+        EXPECT_FALSE(p.is_fresh(0)) << "the ghosts in x are copies of x";
+        EXPECT_EQ(exchanges(p, 0), 1U);
+        EXPECT_FALSE(p.is_fresh(1)) << "they are copies of y";
+
+        auto a = make_field(j), b = make_field(j);
+        shell_plan pairs(j, cut, {},
+                         {halo::bind(a, b), {{halo::view(a), halo::view(b)}, {halo::view(b), halo::view(a)}}});
+        shell_plan other(j, cut, {}, {halo::bind(a)});
+
+        EXPECT_EQ(exchanges(pairs, 0), 1U);
+        EXPECT_EQ(exchanges(other, 0), 1U);
+        EXPECT_EQ(exchanges(pairs, 1), 1U);
+        EXPECT_FALSE(pairs.is_fresh(0)) << "each field has the other's ghosts";
+        EXPECT_FALSE(other.is_fresh(0));
+        EXPECT_EQ(exchanges(pairs, 0), 1U);
+        EXPECT_FALSE(pairs.is_fresh(1));
+    });
+}
+
+TEST(PaddedPlan, GhostsThatAnotherBindingFilledFromTheSameFieldsAreFresh) {
+    run(2, [&](const comm::job& j) {
+        auto a = make_field(j), b = make_field(j);
+        shell_plan p(j, cut, {}, {halo::bind(a, b), halo::bind(b, a)});
+
+        EXPECT_EQ(exchanges(p, 0), 1U);
+        EXPECT_EQ(exchanges(p, 1), 1U);
+        EXPECT_EQ(exchanges(p, 0), 0U);
+    });
+}
+
+TEST(PaddedPlan, CatchesGhostsThatAnotherBindingOverwroteInMemoryWithoutAVersion) {
+    run(2, [&](const comm::job& j) {
+        auto x = make_field(j), y = make_field(j);
+        halo::field_view in_x = halo::view(x), in_y = halo::view(y);
+        in_x.version = in_y.version = nullptr;
+        shell_plan p(j, cut, {.checks = check_level::normal}, {{{in_y}, {in_x}}, {{in_x}, {in_x}}});
+        ASSERT_EQ(p.ensure_halo(0), status::ok);
+        EXPECT_NO_THROW(p.require_fresh(0));
+        ASSERT_EQ(p.ensure_halo(1), status::ok);
+
+        EXPECT_NE(refusal<error>([&] { p.require_fresh(0); }).find("another binding's exchange overwrote them"),
+                  std::string::npos);
+        EXPECT_NO_THROW(p.require_fresh(1));
+    });
+}
+
 TEST(PaddedPlan, AlwaysExchangesMemoryWithoutAVersion) {
     run(2, [&](const comm::job& j) {
         auto x = make_field(j);

@@ -445,3 +445,19 @@ TEST(PaddedPlan, RefusesAHaloWiderThanALocalBox) {
                   std::string::npos)
             << text;
 }
+
+// Nothing else bounds the ghosts beyond an open edge of a dimension that is not cut.
+TEST(PaddedPlan, RefusesWidthsBeyondAnOpenEdgeThatOverflow) {
+    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+    const halo::ghost_widths huge{{0, 0, 1'200'000'000, 0}, {0, 0, 1'200'000'000, 0}};
+    const halo::shell_options options{
+        .widths = huge,
+        .boundaries = {lattice::boundary::periodic, lattice::boundary::periodic, lattice::boundary::open}};
+    const comm::job j = comm::job::single(small_job());
+    field<double> x(site_order::lexicographic({4, 4, 4, 4}), 1);
+
+    EXPECT_EQ(refusal([&] { shell_plan(j, cut, options, {halo::bind(x)}); }),
+              "halo 'halo': ghost widths 1200000000 and 1200000000 around 4 sites in z make more than 2147483647");
+    EXPECT_EQ(refusal([&] { (void)halo::grown(cut.local_box(0), huge); }),
+              "ghost widths 1200000000 and 1200000000 around 4 sites in z make more than 2147483647");
+}

@@ -172,6 +172,32 @@ TEST(PathModel, CountsTheLinesThatGhostsShareWithSites) {
     }
 }
 
+/// Both ranks send as much; but the ghosts of rank 1 lie between the sites that it sends, so that it wants them packed.
+TEST(PathModel, SaysWhichRankChosePacked) {
+    constexpr int sites = 4096;
+    run(2, [&](const comm::job& j) {
+        comm::assume_costs(j, {.flag_seconds = 1e-7,
+                               .copy_seconds_per_byte = 1e-10,
+                               .cached = {0, 8e-9},
+                               .streamed = {0, 8e-9},
+                               .scattered_line_seconds = 1e-6});
+        field<double> x(site_order::lexicographic({2 * sites, 1, 1, 1}), 1, &j.memory());
+        const std::int64_t every = j.rank() == 0 ? 1 : 2;
+        const halo::strided_box own{0, {sites, 1, 1, 1}, {every, 0, 0, 0}},
+            ghosts{j.rank() == 0 ? sites : 1, {sites, 1, 1, 1}, {every, 0, 0, 0}};
+        const int peer = 1 - j.rank();
+
+        const halo::region_plan p(j, {{.peer = peer, .sites = {}, .boxes = {own}}},
+                                  {{.peer = peer, .sites = {}, .boxes = {ghosts}}}, {halo::bind(x)});
+
+        const std::string text = p.describe();
+        EXPECT_NE(text.find("packed"), std::string::npos) << text;
+        const std::string why = j.rank() == 0 ? "rank 1 chooses it by the cost model; its describe() says why"
+                                              : "lines that ghosts share with sites";
+        EXPECT_NE(text.find(why), std::string::npos) << text;
+    });
+}
+
 TEST(PathModel, ClaimsLinesOfWhichMostAreFilledWhole) {
     constexpr int rows = 64, row = 10; // ghosts at the start of each row: a box of 8 sites cut in x
     std::vector<std::int64_t> message(rows), ghosts(rows);

@@ -148,6 +148,21 @@ TEST(Plan, TracksNoFieldThatItsCallerPacked) {
     });
 }
 
+TEST(Plan, AFieldWithoutStorageIsNeverFresh) {
+    const auto cut = decomposition::even({2, 2, 2, 4}, {1, 1, 1, 2});
+
+    run(2, [&](const comm::job& j) {
+        plan p(j, cut, {.bytes_per_site = 8, .checks = check_level::normal});
+        const lattice::field<double> none;
+
+        EXPECT_FALSE(p.is_fresh(none));
+        EXPECT_NE(refusal<error>([&] { p.require_fresh(none); }).find("is not what the last finished exchange sent"),
+                  std::string::npos);
+        EXPECT_EQ(p.ensure_halo(none), status::misused);
+        EXPECT_NE(refusal([&] { p.finish_or_throw(); }).find("one without storage"), std::string::npos);
+    });
+}
+
 TEST(Plan, HasNoGhostsBeforeAnyHaveArrived) {
     const auto cut = decomposition::even({2, 2, 2, 2}, {1, 1, 1, 1});
     plan p(comm::job::single(small_job()), cut, {.bytes_per_site = 8, .self_exchange = true, .fields = 2});

@@ -698,6 +698,17 @@ TEST(RegionPlan, RefusesMessagesWhoseSizeOverflows) {
               "than any memory");
 }
 
+// Each box fits into 32 bits; together they would be a message of a negative number of sites.
+TEST(RegionPlan, RefusesMessagesOfMoreSitesThanItNumbers) {
+    const std::string text = refusal_by_all(1, [](const comm::job& j) {
+        field<float> x(row_of(1 << 16), 1), y(row_of(1 << 16), 1);
+        const halo::strided_box again_and_again{0, {1 << 16, 1 << 14, 1, 1}, {1, 0, 0, 0}};
+        const std::vector<halo::transfer> list{{.peer = 0, .sites = {}, .boxes = {again_and_again, again_and_again}}};
+        region_plan plan(j, list, list, {{{halo::view(x)}, {halo::view(y)}}}, {.add = true});
+    });
+    EXPECT_EQ(text, "'regions': rank 0 sends 2147483648 sites to rank 0; one message takes at most 2147483647");
+}
+
 TEST(RegionPlan, RefusesAPathThatThereIsNot) {
     const std::string text = refusal_by_all(2, [](const comm::job& j) {
         field<double> x(row_of(8), 1);

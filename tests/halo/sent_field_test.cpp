@@ -36,6 +36,16 @@ TEST(SentField, IsFreshUntilItIsWrittenOrAnotherExchangeStarts) {
     EXPECT_EQ(sums, 2) << "read the field for nothing";
 }
 
+TEST(SentField, IsNeverAFieldWithoutStorage) {
+    const lattice::field<double> none;
+    const sent_field nothing;
+
+    EXPECT_FALSE(nothing.is_of(none.data()));
+    EXPECT_FALSE(nothing.is_fresh(none.data(), none.version(), 0));
+    EXPECT_STREQ(nothing.why_stale(none.data(), none.version(), 0, [] { return std::uint64_t{0}; }),
+                 "is not what the last finished exchange sent");
+}
+
 TEST(FieldCheck, SaysWhatWasRefused) {
     const lattice::coordinate box{4, 4, 4, 4}, other{4, 4, 4, 2};
     const lattice::field<double> right(lattice::site_order::lexicographic(box), 3),

@@ -341,6 +341,32 @@ TEST(Stencil, RefusesForeignFields) {
     EXPECT_THROW((stencil<double>(j, decomposition::even({4, 4, 4, 4}, {1, 1, 1, 2}))), input_error);
 }
 
+TEST(Stencil, SaysThatItWasMovedFrom) {
+    const comm::job j = comm::job::single(small_job());
+    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+    stencil<double> s(j, cut, {.checks = check_level::off});
+    field<double> u = s.make_field();
+    const auto nothing = [](const auto&) {};
+    s.start(u);
+    s.finish_or_throw();
+    const stencil<double> taken = std::move(s);
+
+    EXPECT_NO_THROW(taken.for_interior(nothing));
+    EXPECT_NO_THROW(taken.for_boundary(nothing));
+    const std::string text =
+        "a stencil is used after it was moved from: it can be assigned to or destroyed, nothing else";
+    EXPECT_EQ(refusal([&] { (void)s.make_field(); }), text);
+    EXPECT_EQ(refusal([&] { s.set_outside([](const coordinate&, int) { return 0.0; }); }), text);
+    EXPECT_EQ(refusal([&] { s.start(u); }), text);
+    EXPECT_EQ(refusal([&] { s.for_interior(nothing); }), text);
+    EXPECT_EQ(refusal([&] { s.for_boundary(nothing); }), text);
+    s = stencil<double>(j, cut);
+    u = s.make_field();
+    s.start(u);
+    EXPECT_NO_THROW(s.for_interior(nothing));
+    EXPECT_NO_THROW(s.finish_or_throw());
+}
+
 TEST(Stencil, MakesNoAllocationInTheTimeLoop) {
     const auto cut = decomposition::even({8, 4, 4, 7}, {1, 1, 1, 2});
     std::barrier meet(2);

@@ -4,8 +4,10 @@
 
 #include <halocline/base/error.hpp>
 #include <halocline/lattice/decomposition.hpp>
+#include <halocline_test/refusal.hpp>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace halocline_test;
@@ -179,6 +181,18 @@ TEST(GaugeFile, TotalsOfOneRankAloneAreRefused) {
     const box part{{0, 0, 0, 0}, {2, 3, 4, 1}};
     gauge_field links(site_order::lexicographic(part.extents), gauge_components);
     EXPECT_THROW(check_totals(file, read_links(file, part, links)), input_error);
+}
+
+TEST(GaugeFile, FieldsWithoutStorageAreRefused) {
+    const temporary_file t(ildg(8));
+    const gauge_file file = open_gauge_file(t.path());
+    gauge_field none, links(site_order::lexicographic(extents), gauge_components);
+    const gauge_field taken = std::move(links);
+    const std::string text = "a field without storage can't take the links of a local box 2.3.4.5: it was made without "
+                             "a site order, or moved from";
+
+    for (gauge_field* f : {&none, &links})
+        EXPECT_EQ(refusal([&] { read_links(file, {{0, 0, 0, 0}, extents}, *f); }), text);
 }
 
 } // namespace

@@ -166,6 +166,7 @@ TEST(GaugeWriter, RefusesWhatItCannotWrite) {
     EXPECT_THROW(gauge_writer("x", gauge_format::ildg, {0, 1, 1, 1}), input_error);
     gauge_writer nowhere("/nonexistent/file", gauge_format::ildg, extents);
     EXPECT_THROW(nowhere.create(), file_error);
+    EXPECT_THROW(gauge_writer("x", gauge_format::ildg, extents).write({{0, 0, 0, 0}, extents}, {}), input_error);
 }
 
 } // namespace

@@ -76,6 +76,8 @@ TEST(SpinorFile, RefusesAFieldThatCannotTakeIt) {
     EXPECT_THROW(read_spinors(file, whole, spinors), halocline::input_error);
     EXPECT_THROW(read_spinors(file, {{0, 0, 0, 0}, {2, 3, 4, 6}}, spinors), halocline::input_error);
     EXPECT_THROW(check_totals(file, {}), halocline::input_error); // covers no sites
+    field<double> none;
+    EXPECT_THROW(read_spinors(file, whole, none), halocline::input_error);
 }
 
 } // namespace

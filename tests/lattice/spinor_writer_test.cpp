@@ -135,6 +135,7 @@ TEST(SpinorWriter, RefusesWhatItCannotWrite) {
     spinor_writer nowhere("/nonexistent/file", extents, {}), device("/dev/null", extents, {});
     EXPECT_THROW(nowhere.create(), file_error);
     EXPECT_THROW(device.create(), input_error);
+    EXPECT_THROW(spinor_writer("x", extents, {}).write({{0, 0, 0, 0}, extents}, {}), input_error);
 }
 
 } // namespace

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <halocline/base/check.hpp>
+#include <halocline/base/checked_pointer.hpp>
 #include <halocline/base/error.hpp>
 #include <halocline/base/independent_iterations.hpp>
 #include <halocline/comm/job.hpp>
@@ -112,8 +113,8 @@ class box_stencil {
     [[nodiscard]] const lattice::box& local_box() const { return local_; }
     /// Field i.  Shape: grown(local_box(), widths), lexicographic, Components per site.
     /// Err: input_error if there is no such field.
-    [[nodiscard]] lattice::field<T>& field(int i) { return fields_[place_of(i)]; }
-    [[nodiscard]] const lattice::field<T>& field(int i) const { return fields_[place_of(i)]; }
+    [[nodiscard]] lattice::field<T>& field(int i) { return (*fields_)[place_of(i)]; }
+    [[nodiscard]] const lattice::field<T>& field(int i) const { return (*fields_)[place_of(i)]; }
     /// Index in the fields of the site with this global coordinate.  Pre: local_box() contains it.
     [[nodiscard]] std::int64_t index(const lattice::coordinate& global_site) const { return grown_.index(global_site); }
     /// The global coordinate of the site with this index.
@@ -143,11 +144,12 @@ class box_stencil {
 
   private:
     using neighbours = box_neighbourhood<T, Components>;
+    using field_list = std::vector<lattice::field<T>>;
 
     template <class Kernel>
     void visit(const lattice::box& part, Kernel& kernel) const;
-    [[nodiscard]] static std::vector<lattice::field<T>> made(const comm::job& j, const lattice::box& grown,
-                                                             const box_stencil_options& options);
+    [[nodiscard]] static std::unique_ptr<field_list> made(const comm::job& j, const lattice::box& grown,
+                                                          const box_stencil_options& options);
     [[nodiscard]] std::vector<binding> bindings();
     [[nodiscard]] std::size_t place_of(int field) const;
     [[nodiscard]] std::string named() const { return "stencil '" + options_.name + "': "; }
@@ -157,7 +159,7 @@ class box_stencil {
     box_parts parts_;
     lattice::coordinate global_;
     lattice::box local_, grown_;
-    std::vector<lattice::field<T>> fields_;
+    checked_pointer<std::unique_ptr<field_list>> fields_;
     shell_plan plan_;
     int source_ = -1;         // the last one started
     std::uint64_t epoch_ = 0; // the exchange that brings its ghosts
@@ -167,7 +169,8 @@ template <class T, int Components>
 box_stencil<T, Components>::box_stencil(const comm::job& j, const lattice::decomposition& cut,
                                         const box_stencil_options& options)
     : job_(j), options_(options), parts_(parts_of(j, cut, options)), global_(cut.global()),
-      local_(cut.local_box(j.rank())), grown_(grown(local_, options.widths)), fields_(made(j, grown_, options)),
+      local_(cut.local_box(j.rank())), grown_(grown(local_, options.widths)),
+      fields_("a box_stencil", made(j, grown_, options)),
       plan_(j, cut,
             {.name = options.name,
              .widths = options.widths,
@@ -179,12 +182,12 @@ box_stencil<T, Components>::box_stencil(const comm::job& j, const lattice::decom
             bindings()) {}
 
 template <class T, int Components>
-std::vector<lattice::field<T>> box_stencil<T, Components>::made(const comm::job& j, const lattice::box& grown,
-                                                                const box_stencil_options& options) {
+auto box_stencil<T, Components>::made(const comm::job& j, const lattice::box& grown, const box_stencil_options& options)
+    -> std::unique_ptr<field_list> {
     const auto order = lattice::site_order::lexicographic(grown.extents);
-    std::vector<lattice::field<T>> fields;
+    auto fields = std::make_unique<field_list>();
     j.collectively([&] {
-        for (int i = 0; i < options.fields; ++i) fields.emplace_back(order, Components, &j.memory());
+        for (int i = 0; i < options.fields; ++i) fields->emplace_back(order, Components, &j.memory());
     });
     return fields;
 }
@@ -192,15 +195,15 @@ std::vector<lattice::field<T>> box_stencil<T, Components>::made(const comm::job&
 template <class T, int Components>
 std::vector<binding> box_stencil<T, Components>::bindings() {
     std::vector<binding> result;
-    for (auto& x : fields_) result.push_back(bind(x));
+    for (auto& x : *fields_) result.push_back(bind(x));
     return result;
 }
 
 template <class T, int Components>
 std::size_t box_stencil<T, Components>::place_of(int field) const {
-    if (field < 0 || field >= options_.fields)
-        throw input_error(named() + "field " + std::to_string(field) + ": must be 0 to " +
-                          std::to_string(options_.fields - 1));
+    const auto fields = std::ssize(*fields_);
+    if (field < 0 || field >= fields)
+        throw input_error(named() + "field " + std::to_string(field) + ": must be 0 to " + std::to_string(fields - 1));
     return static_cast<std::size_t>(field);
 }
 
@@ -208,6 +211,7 @@ template <class T, int Components>
 template <class Value>
 requires std::is_invocable_r_v<T, Value&, const lattice::coordinate&, int>
 void box_stencil<T, Components>::set_outside(Value&& value) {
+    field_list& fields = *fields_;
     const boundary_phases phases = with_signs(options_.phases, options_.boundaries);
     for (std::int64_t i = 0; i < grown_.volume(); ++i) {
         lattice::coordinate x = grown_.site(i);
@@ -227,7 +231,7 @@ void box_stencil<T, Components>::set_outside(Value&& value) {
         for (int c = 0; c < Components; ++c) values[c] = value(x, c);
         if constexpr (std::is_floating_point_v<T>)
             if (phase != 1.0) multiply(values.data(), values.data(), Components, phase);
-        for (auto& f : fields_) std::copy(values.begin(), values.end(), f.data() + i * Components);
+        for (auto& f : fields) std::copy(values.begin(), values.end(), f.data() + i * Components);
     }
 }
 
@@ -249,7 +253,7 @@ void box_stencil<T, Components>::visit(const lattice::box& part, Kernel& kernel)
         r.step[mu] = distance;
         distance *= grown_.extents[mu];
     }
-    const T* const values = fields_[source_].data();
+    const T* const values = (*fields_)[source_].data();
     lattice::coordinate x = part.origin;
     for (int t = 0; t < part.extents[3]; ++t)
         for (int z = 0; z < part.extents[2]; ++z)
@@ -275,6 +279,7 @@ void box_stencil<T, Components>::for_interior(Kernel&& kernel) const {
 template <class T, int Components>
 template <class Kernel>
 void box_stencil<T, Components>::for_boundary(Kernel&& kernel) const {
+    (void)*fields_; // throws if it was moved from
     if (plan_.epoch() != epoch_ || source_ < 0)
         throw error(named() + "for_boundary() before finish(): its ghosts are stale");
     plan_.require_fresh(source_);

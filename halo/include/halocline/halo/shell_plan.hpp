@@ -70,11 +70,15 @@ class shell_plan {
     [[nodiscard]] comm::status ensure_halo(int which = 0) noexcept;
     /// True if bindings[which] was exchanged, and none of its fields was marked since (lattice::field::mark_written()).
     /// Each binding is fresh or stale independently; an exchange of another one makes it stale only if that writes the
-    /// same destination from other sources. A reverse exchange marks the fields that it adds to. Always false for a
-    /// field_view without a version.
+    /// same destination from another source. Another plan's exchange does so only if its destination is not its source,
+    /// because then it marks the destination: two plans over bind(x), with other phases or formats, take no notice of
+    /// each other. A reverse exchange marks the fields that it adds to. Always false for a field_view without a
+    /// version.
     [[nodiscard]] bool is_fresh(int which = 0) const noexcept;
     /// A check before ghosts of bindings[which] are used; does nothing if options().checks is below normal.
-    /// Err: error if !is_fresh(which), or if a site that was sent has another value now, marked or not.
+    /// Err: error if no finished exchange filled them, another binding overwrote them, a field was marked since, or a
+    ///      site that was sent has another value now. So for views without a version, although is_fresh() is false, it
+    ///      passes as long as the sites that were sent are unchanged.
     /// Cost: one read of the sites that are sent.
     void require_fresh(int which = 0) const;
 
@@ -102,11 +106,16 @@ class shell_plan {
     struct ghosts_of {
         std::vector<field_view> fields; // sources, then destinations
         std::size_t sources = 0;
-        std::vector<std::uint64_t> versions; // of the fields; allocated at set-up
-        bool here = false;                   // a finished exchange filled them
-        std::uint64_t sum = 0;               // checksum of the sites that were sent, with checks normal
+        std::vector<std::uint64_t> versions;  // of the fields; allocated at set-up
+        std::vector<std::size_t> overwritten; // bindings whose ghosts are gone once this one's are there
+        const char* absent = not_filled;      // why its ghosts are not there; null: they are
+        std::uint64_t sum = 0;                // checksum of the sites that were sent, with checks normal
 
+        static constexpr const char* not_filled = "no finished exchange filled them";
         explicit ghosts_of(const binding& b);
+        [[nodiscard]] const field_view& destination(std::size_t i) const noexcept { return fields[sources + i]; }
+        /// Does it put ghosts of another source where that binding has its own?
+        [[nodiscard]] bool overwrites(const ghosts_of& other) const noexcept;
         void note_versions() noexcept;
         [[nodiscard]] bool was_marked() const noexcept;
     };
@@ -117,6 +126,7 @@ class shell_plan {
     // Err of the lists: whatever options_.select throws.
     [[nodiscard]] std::vector<shell_transfers> list_phases(const lattice::decomposition& cut) const;
     void list_sent_sites(const lattice::decomposition& cut);
+    void note_shared_destinations();
     void make_phases(std::vector<shell_transfers> lists, const std::vector<binding>& bindings);
     void make_reverse(const lattice::decomposition& cut, shell_transfers t, const std::vector<binding>& bindings);
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <halocline/base/check.hpp>
+#include <halocline/base/checked_pointer.hpp>
 #include <halocline/base/error.hpp>
 #include <halocline/base/independent_iterations.hpp>
 #include <halocline/comm/job.hpp>
@@ -172,7 +173,7 @@ class stencil {
     stencil(const comm::job& j, const lattice::decomposition& cut, const stencil_options& options = {});
 
     /// A field of zeros for this stencil: lexicographic, without ghosts.
-    [[nodiscard]] lattice::field<T> make_field() const { return {order_, Star.components}; }
+    [[nodiscard]] lattice::field<T> make_field() const { return {order(), Star.components}; }
     /// This rank's part of the lattice.
     [[nodiscard]] const lattice::box& local_box() const { return local_; }
     /// Global coordinate of the site with this local lexicographic index.
@@ -233,6 +234,11 @@ class stencil {
     template <class Kernel>
     void visit_column(run r, const sources_of_values& sources, int position, int rows, Kernel& kernel) const;
 
+    /// Err: input_error: it was moved from.
+    [[nodiscard]] const std::shared_ptr<const lattice::site_order>& order() const {
+        (void)*order_;
+        return order_.pointer();
+    }
     /// Fills continued_.
     void continue_beyond_edges() noexcept;
 
@@ -244,7 +250,7 @@ class stencil {
     };
 
     lattice::box local_;
-    std::shared_ptr<const lattice::site_order> order_;
+    checked_pointer<std::shared_ptr<const lattice::site_order>> order_;
     plan plan_;
     star_edges edges_;
     star_table table_;
@@ -260,7 +266,7 @@ std::vector<std::int32_t> sites_across(const lattice::coordinate& extents, latti
 template <class T, star Star>
 stencil<T, Star>::stencil(const comm::job& j, const lattice::decomposition& cut, const stencil_options& options)
     : local_(cut.local_box(std::min(j.rank(), cut.ranks() - 1))), // the plan refuses a job of another size
-      order_(lattice::site_order::lexicographic(local_.extents)),
+      order_("a stencil", lattice::site_order::lexicographic(local_.extents)),
       plan_(j, cut,
             {.name = options.name,
              .widths = {{Star.radius, Star.radius, Star.radius, Star.radius},
@@ -269,7 +275,7 @@ stencil<T, Star>::stencil(const comm::job& j, const lattice::decomposition& cut,
              .bytes_per_site = sizeof(T) * Star.components,
              .self_exchange = options.self_exchange,
              .select = {},
-             .order = order_,
+             .order = order_.pointer(),
              .checks = options.checks}),
       edges_(j, cut, options, Star, std::is_floating_point_v<T>), table_(local_.extents, edges_.leaves, Star.radius) {
     for (int i = 0; i < lattice::faces; ++i) {
@@ -308,6 +314,7 @@ template <class T, star Star>
 template <class Value>
 requires std::is_invocable_r_v<T, Value&, const lattice::coordinate&, int>
 void stencil<T, Star>::set_outside(Value&& value) {
+    (void)order(); // throws if it was moved from
     for (int i = 0; i < lattice::faces; ++i) {
         const face f = lattice::face_of(i);
         lattice::box behind = local_;
@@ -322,7 +329,7 @@ void stencil<T, Star>::set_outside(Value&& value) {
 
 template <class T, star Star>
 void stencil<T, Star>::start(const lattice::field<T>& u) {
-    if (u.shared_order() != order_ || u.components() != Star.components)
+    if (u.shared_order() != order() || u.components() != Star.components)
         throw input_error("stencil '" + plan_.options().name +
                           "': the field was not made by this stencil's make_field()");
     source_ = &u;
@@ -333,6 +340,7 @@ void stencil<T, Star>::start(const lattice::field<T>& u) {
 template <class T, star Star>
 template <class Kernel>
 void stencil<T, Star>::for_interior(Kernel&& kernel) const {
+    (void)order(); // throws if it was moved from
     if (source_ == nullptr)
         throw error("stencil '" + plan_.options().name + "': for_interior() before start(): of which field?");
     constexpr int radius = Star.radius, components = Star.components;
@@ -370,6 +378,7 @@ void stencil<T, Star>::for_interior(Kernel&& kernel) const {
 template <class T, star Star>
 template <class Kernel>
 void stencil<T, Star>::for_boundary(Kernel&& kernel) const {
+    (void)order(); // throws if it was moved from
     if (plan_.epoch() != epoch_)
         throw error("stencil '" + plan_.options().name + "': for_boundary() before finish(): its ghosts are stale");
     plan_.require_fresh(*source_);

@@ -68,7 +68,7 @@ std::optional<gauge_file> as_openqcd(const gauge_file& file);
 /// Reads the links of `local`, a box of the lattice that the periodically repeated file covers, into `links`.
 /// Checksums, traces and counts take each site of the *file* once over all ranks: global coordinate < extents.
 /// Shape: links has local.extents, lexicographic order, 72 components.
-/// Err:   file_error (short read, vanished file), input_error (wrong shape).
+/// Err:   file_error (short read, vanished file), input_error (wrong shape, or no storage).
 /// Cost:  one pread per contiguous run of at most 4 MiB; for openQCD's files, where odd sites store the links that end
 ///        there, one row more in each direction.
 gauge_totals read_links(const gauge_file& file, const box& local, gauge_field& links);

@@ -46,7 +46,7 @@ spinor_file open_spinor_file(const std::string& path);
 
 /// Reads the spinors of `local`, a box inside the file's lattice.
 /// Shape: spinors has local.extents, lexicographic order, 24 components.
-/// Err:   file_error (short read, vanished file), input_error (wrong shape).
+/// Err:   file_error (short read, vanished file), input_error (wrong shape, or no storage).
 /// Cost:  one pread per contiguous run of at most 4 MiB.
 spinor_totals read_spinors(const spinor_file& file, const box& local, field<double>& spinors);
 

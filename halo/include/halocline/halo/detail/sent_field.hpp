@@ -15,19 +15,20 @@ class sent_field {
     sent_field(const void* values, std::uint64_t version, std::uint64_t epoch, std::uint64_t sum = 0)
         : values_(values), version_(version), epoch_(epoch), sum_(sum) {}
 
-    [[nodiscard]] bool is_of(const void* values) const noexcept { return values_ == values; }
+    /// False for a field without storage, whose values are null.
+    [[nodiscard]] bool is_of(const void* values) const noexcept { return values != nullptr && values_ == values; }
     /// The exchange that sent it.
     [[nodiscard]] std::uint64_t epoch() const noexcept { return epoch_; }
     /// Are the ghosts of exchange `epoch` this field's, and was it not marked as written since?
     [[nodiscard]] bool is_fresh(const void* values, std::uint64_t version, std::uint64_t epoch) const noexcept {
-        return values_ == values && version_ == version && epoch_ == epoch;
+        return is_of(values) && version_ == version && epoch_ == epoch;
     }
     /// Why the ghosts of exchange `epoch` do not match the field as it is now; null if they do. sum() computes the
     /// checksum of what would be sent: it detects a field that was written but not marked.
     template <class Sum>
     [[nodiscard]] const char* why_stale(const void* values, std::uint64_t version, std::uint64_t epoch,
                                         Sum&& sum) const {
-        if (values_ != values || epoch_ != epoch) return "is not what the last finished exchange sent";
+        if (!is_of(values) || epoch_ != epoch) return "is not what the last finished exchange sent";
         if (version_ != version) return "was marked as written since";
         return sum() == sum_ ? nullptr : "was written since";
     }
