@@ -152,6 +152,30 @@ TEST(Programs, APipeThatIsReadAndWhatALinkLeadsToAreWritten) {
     EXPECT_TRUE(std::filesystem::is_symlink(scratch / "link"));
 }
 
+TEST(Programs, FilesInDevShmAreFilesAndOpenOnesAreAppendedTo) {
+    const scratch_folder shm("/dev/shm");
+    const std::string file = shm / "result", log = shm / "log";
+    std::filesystem::create_symlink("/dev/stdout", shm / "link");
+
+    for (const char* before : {"", "older"}) {
+        const auto run =
+            shell("printf \"" + std::string(before) + "\" >" + file + "; " + run2 +
+                  "generate_gauge --grid 4.4.4.4 --sweeps 0 --output " + (shm / "links") + " --json " + file);
+
+        EXPECT_EQ(run.exit_code, 0) << run.err;
+        EXPECT_TRUE(read_text(file).starts_with("{\n  \"beta\"")) << read_text(file);
+        EXPECT_GT(std::filesystem::file_size(shm / "links"), 4U * 4 * 4 * 4 * 72 * 8);
+    }
+    for (const std::string& name : {std::string("/dev/stdout"), std::string("/dev/fd/1"), shm / "link"}) {
+        const auto run = shell("echo first >" + log + "; " + bin + "heat4d --json " + name + " >>" + log);
+
+        EXPECT_EQ(run.exit_code, 0) << name << run.err;
+        EXPECT_TRUE(read_text(log).starts_with("first\n")) << name << read_text(log);
+        EXPECT_TRUE(contains(read_text(log), "checksum")) << name << read_text(log);
+    }
+    EXPECT_TRUE(std::filesystem::is_symlink(shm / "link"));
+}
+
 TEST(Programs, NamesThatAreEmptyAreRefused) {
     for (const std::string line : {"heat4d --json", "heat4d --mpi", "heat4d --transport", "generate_gauge --json",
                                    "generate_gauge --output", "coarse_solve --json", "halocline-info --transport"}) {
