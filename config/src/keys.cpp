@@ -107,11 +107,11 @@ std::string meant_by(const std::string& variable, const std::vector<key_name>& k
 
     if (const auto* other = std::ranges::find_if(other_variables, is_near); other != other_variables.end())
         return *other;
-    // HALOCLINE_TRANSPORTS; a short word, as in HALOCLINE_PATH, may mean something else.
+    // HALOCLINE_GAUGE, HALOCLINE_TRANSPORT: what is nearly a short word may be another one.
     constexpr std::size_t long_enough = 8;
     const auto lacks_section = [&](const key_name& k) {
-        const std::string name = k.environment();
-        return k.name.size() >= long_enough && is_near(std::string(prefix) + name.substr(name.size() - k.name.size()));
+        const std::string full = k.environment(), name = std::string(prefix) + full.substr(full.size() - k.name.size());
+        return k.name.size() >= long_enough ? is_near(name) : variable == name && variable != "HALOCLINE_PATH";
     };
     const auto key = std::ranges::find_if(known, lacks_section);
     return key == known.end() ? "" : key->environment();

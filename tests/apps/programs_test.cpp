@@ -301,6 +301,12 @@ TEST(Programs, VariablesWithAWrongNameAreRefusedWithTheNearest) {
         EXPECT_EQ(run.exit_code, 2) << variable << run.err;
         EXPECT_TRUE(contains(run.err, "'" + variable + "'; the nearest known one is '" + meant + "'")) << run.err;
     }
+    for (const std::string key : {"LATTICE_GAUGE", "LATTICE_GRID", "OPERATOR_M0", "SOLVER_SEED", "LEVEL_0_VECTORS"}) {
+        const std::string variable = "HALOCLINE_" + key.substr(key.rfind('_') + 1);
+        const auto run = run_command("env " + variable + "=8 " + run2 + "coarse_solve --dry-run");
+
+        expect_one_error(run, 2, "unknown variable '" + variable + "'; the nearest known one is 'HALOCLINE_" + key);
+    }
     const auto foreign =
         run_command("env HALOCLINE_ROOT=/opt HALOCLINE_PATH=/opt HALOCLINE_HOME=/opt HALOCLINE_DIR=/opt " + run2 +
                     "coarse_solve --dry-run");
