@@ -63,10 +63,13 @@ std::string sections_of(const std::vector<key_name>& known) {
     return text;
 }
 
-/// Is `name` one of our names with one letter wrong, too many or too few, or in different case?
+/// "level" of "level.0"; a plain section as it is.
+std::string table_name(const std::string& section) { return section.substr(0, end_of_table_name(section)); }
+
+/// Is `name` one of our names with one letter wrong, too many or too few, in different case, or with one bracket instead
+/// of two, or two instead of one?
 bool is_nearly(const std::string& name, const std::string& ours) {
-    const std::string plain = in_lower_case(name), table = plain.substr(0, end_of_table_name(plain)); // [[comm]]
-    return edit_distance(plain, ours) <= 1 || edit_distance(table, ours) <= 1;
+    return edit_distance(table_name(in_lower_case(name)), table_name(ours)) <= 1;
 }
 
 /// Keys before the first section belong to nobody; refused only if one has the name of one of our keys.
