@@ -395,6 +395,16 @@ TEST(Programs, RanksWithDifferentCommandLinesAreTold) {
 
         expect_one_error(run, 2, "ranks disagree on the command line: rank 0 has");
     }
+    const scratch_folder scratch;
+    for (const std::string flag : {"--dry-run", "--json r.json", "--solution s.lime"}) {
+        const std::string of_rank_0 = "[ \\$HALOCLINE_RANK = 1 ] || set -- " + flag + "; ";
+        const auto run = shell("cd " + (scratch / "") + "; " + bin + "halocline-run -n 2 -- sh -c \"" + of_rank_0 +
+                               "exec " + bin + "coarse_solve \\$*\"");
+
+        expect_one_error(run, 2, "ranks disagree on configuration of the run");
+        EXPECT_TRUE(contains(run.err, flag.substr(0, flag.find(" ")))) << run.err;
+    }
+    EXPECT_TRUE(std::filesystem::is_empty(scratch / ""));
 }
 
 TEST(Programs, RanksThatTheJobDoesNotHaveAreTold) {
