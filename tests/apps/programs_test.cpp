@@ -407,6 +407,19 @@ TEST(Programs, RanksWithDifferentCommandLinesAreTold) {
     EXPECT_TRUE(std::filesystem::is_empty(scratch / ""));
 }
 
+TEST(Programs, FlagsOfTheLauncherAreGivenOnce) {
+    const std::pair<std::string, std::string> wrong[] = {
+        {"-n 2 -n 4", "-n is given once"},
+        {"-n 2 -np 2", "-n and -np: only one of them is given"},
+        {"-n 2 --bind --no-bind", "--bind and --no-bind: only one of them is given"},
+        {"-n 2 --no-bind --no-bind", "--no-bind is given once"},
+        {"-n 2 --timeout 5 --timeout 6", "--timeout is given once"}};
+    for (const auto& [flags, says] : wrong)
+        expect_one_error(run_command(bin + "halocline-run " + flags + " -- true"), 2, says);
+
+    EXPECT_EQ(run_command(bin + "halocline-run -n 1 --no-bind -- sh -c \"exit 0\" -n -n").exit_code, 0);
+}
+
 TEST(Programs, RanksThatTheJobDoesNotHaveAreTold) {
     const auto run = run_command(bin + "halocline-run -n 2 -- env HALOCLINE_RANK=7 " + bin + "heat4d --steps 1");
 
