@@ -469,6 +469,28 @@ TEST(Programs, NoOutputTakesThePlaceOfTheDemoConfiguration) {
     }
 }
 
+TEST(Programs, CacheFoldersThatAreEmptyOrRelativeCountAsUnset) {
+    const scratch_folder scratch;
+    const struct {
+        std::string variable, folder; ///< of the demo configuration, below the scratch folder
+        bool counts;
+    } cases[] = {{"XDG_CACHE_HOME=", "halocline", false},
+                 {"XDG_CACHE_HOME=x", "x/halocline", false},
+                 {"XDG_CACHE_HOME=" + (scratch / "x"), "x/halocline", true},
+                 {"HOME=", ".cache/halocline", false},
+                 {"HOME=.", ".cache/halocline", false},
+                 {"HOME=" + (scratch / "x"), "x/.cache/halocline", true}};
+    for (const auto& c : cases) {
+        std::filesystem::create_directories(scratch / c.folder);
+        const auto run =
+            shell("cd " + (scratch / "") + "; env -u XDG_CACHE_HOME -u HOME -u HALOCLINE_DATA_DIR " + c.variable + " " +
+                  bin + "coarse_solve --dry-run --json " + c.folder + "/demo-8.8.8.8-beta6.0.ildg");
+
+        EXPECT_EQ(run.exit_code, c.counts ? 2 : 0) << c.variable << run.err;
+        EXPECT_EQ(contains(run.err, "is the file of the demo configuration"), c.counts) << c.variable << run.err;
+    }
+}
+
 TEST(Programs, ARankThatTheOthersCannotHearReportsItsErrorItself) {
     for (const std::string damage :
          {"unset HALOCLINE_LIFELINES", "export HALOCLINE_SIZE=3", "export HALOCLINE_LIFELINES=3"}) {
