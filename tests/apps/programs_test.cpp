@@ -742,6 +742,82 @@ TEST(Scripts, RunFromAnyFolderThroughALinkInAPathWithSpaces) {
     }
 }
 
+/// A copy of the scripts, on a system of a few tools on which nothing can be installed, but by root.
+class fake_system {
+  public:
+    fake_system() {
+        std::filesystem::create_directories(folder_ / "scripts");
+        for (const std::string script : {"install-dependencies.sh", "build.sh", "test.sh", "bench.sh"})
+            std::filesystem::copy_file(HALOCLINE_SOURCE "/scripts/" + script, folder_ / ("scripts/" + script));
+        for (const std::string tool : {"bash", "sed", "grep", "dirname", "readlink", "mkdir"}) {
+            const std::string path = shell("command -v " + tool).out;
+            std::filesystem::create_symlink(path.substr(0, path.find('\n')), folder_ / tool);
+        }
+        write("dpkg-query", "case \" $MISSING \" in *\" $3 \"*) exit 1;; esac; echo install ok installed");
+        write("id", "echo $USER_ID");
+        write("sudo", "exit 1");
+        write("apt-get", "[ $1 = update ] || echo \"$*\" >" + (folder_ / "installed"));
+    }
+    void write(const std::string& name, const std::string& text) const {
+        std::ofstream(folder_ / name) << "#!/bin/sh\n" << text << "\n";
+        std::filesystem::permissions(folder_ / name, std::filesystem::perms::owner_all);
+    }
+    void remove(const std::string& name) const { std::filesystem::remove(folder_ / name); }
+    /// Runs a script where these packages are not installed.
+    [[nodiscard]] halocline_test::command_result run(const std::string& script, const std::string& missing,
+                                                     int user = 1000) const {
+        return run_command("env -u HALOCLINE_WITHOUT_MPI PATH=" + (folder_ / "") + " 'MISSING=" + missing +
+                           "' USER_ID=" + std::to_string(user) + " bash " + (folder_ / "scripts/") + script);
+    }
+    /// What root would have installed.
+    [[nodiscard]] std::string installed() const { return read_text(folder_ / "installed"); }
+
+  private:
+    scratch_folder folder_;
+};
+
+TEST(Scripts, PackagesAreDemandedByWhatNeedsThem) {
+    const fake_system here;
+    const std::string install = "Missing packages. Run this, then start again:\n  sudo apt-get install -y "
+                                "--no-install-recommends ";
+    const struct {
+        const char *purpose, *missing, *demanded; ///< "": nothing
+    } cases[] = {{"build", "qemu-system-x86 nftables spin perftest mpich libfabric-dev ccache", ""},
+                 {"build", "spin libhwy-dev mpich", "libhwy-dev"},
+                 {"bench", "spin mpich", "mpich"},
+                 {"all", "spin mpich libhwy-dev", "libhwy-dev mpich spin"},
+                 {"", "spin", "spin"}};
+    for (const auto& c : cases) {
+        const auto run = here.run(std::string("install-dependencies.sh ") + c.purpose, c.missing);
+
+        EXPECT_EQ(run.exit_code, *c.demanded == '\0' ? 0 : 1) << c.purpose << run.err;
+        EXPECT_EQ(run.err, *c.demanded == '\0' ? "" : install + c.demanded + "\n") << c.purpose;
+    }
+    const auto root = here.run("install-dependencies.sh build", "spin libhwy-dev mpich", 0);
+    EXPECT_EQ(root.exit_code, 0) << root.err;
+    EXPECT_TRUE(contains(here.installed(), " libhwy-dev mpich -qq\n")) << here.installed();
+}
+
+TEST(Scripts, ASystemWithoutDebiansPackagesIsLeftToCMake) {
+    const fake_system here;
+    here.remove("dpkg-query");
+
+    const auto run = here.run("install-dependencies.sh", "", 0);
+
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_TRUE(contains(run.err, "CMake will name what it does not find")) << run.err;
+    EXPECT_EQ(here.installed(), "");
+}
+
+TEST(Scripts, EachInstallsWhatItsPurposeNeeds) {
+    const fake_system here;
+    here.write("scripts/install-dependencies.sh", "echo for $1. >&2; exit 1");
+
+    for (const auto& [script, purpose] :
+         {std::pair{"build.sh", "build"}, {"test.sh", "all"}, {"bench.sh sum", "bench"}})
+        EXPECT_EQ(here.run(script, "").err, std::string("for ") + purpose + ".\n") << script;
+}
+
 TEST(Programs, IterationsAreAsManyAsAskedForAlsoBeyondTheRestarts) {
     const scratch_folder scratch;
     const std::string file = scratch / "result.json";
