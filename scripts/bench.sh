@@ -43,6 +43,7 @@ targets=("bench_$question")
 [[ $question == halo_network ]] && targets=(bench_halo)
 [[ $question == targets ]] && targets=(bench_{targets,halo,p2p,window,plan_setup,verbs} coarse_solve)
 [[ $question == all ]] && targets=(bench_{halo,targets,p2p,sum,window,dirac,plan_setup,lane_copy,checksum,stencil,verbs,solve} coarse_solve)
+"$here/scripts/install-dependencies.sh" bench >&2 # also for the MPIs that it compares with
 "$here/scripts/build.sh" release "${targets[@]}" halocline-run >&2
 bin=$here/build/release/bin
 

@@ -7,7 +7,7 @@ cd "$(dirname "$(readlink -f "$0")")/.."
 preset=${1:-release}
 shift || true
 
-scripts/install-dependencies.sh
+scripts/install-dependencies.sh build
 launcher=()
 command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 log=build/$preset.configure.log

@@ -1,40 +1,64 @@
 #!/usr/bin/env bash
-# Installs what a bare Debian 12 lacks to build and test Halocline; silent if nothing is missing.
-# If it may not install packages, it prints the exact command to run and stops.
-# usage: scripts/install-dependencies.sh      HALOCLINE_WITHOUT_MPI=1: without Open MPI and MPICH
+# Installs what a bare Debian 12 lacks to build, measure and test Halocline; silent if nothing is missing.
+# If it may not install packages, it prints the exact command to run and stops. Other systems are left to CMake, which
+# names what it does not find.
+# usage: scripts/install-dependencies.sh [build | bench | all]      HALOCLINE_WITHOUT_MPI=1: without Open MPI and MPICH
+#   build   what the build needs; optional packages (transports) are installed too, but not insisted on
+#   bench   these and the optional ones
+#   all     these and what only tests need (the default)
 set -euo pipefail
 [[ ${1:-} != --help && ${1:-} != -h ]] || { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 0; }
+purpose=${1:-all}
+[[ $purpose =~ ^(build|bench|all)$ ]] || { echo "install-dependencies.sh: '$purpose': expected build, bench or all" >&2; exit 2; }
 
-packages=(
-  g++ cmake ninja-build pkg-config ccache
+needed=(
+  g++ cmake ninja-build pkg-config
   libeigen3-dev libhwy-dev zlib1g-dev libssl-dev libtomlplusplus-dev   # libraries
   libcli11-dev nlohmann-json3-dev                              # programs
+  libgtest-dev                                                 # tests, which a build of everything has
+)
+optional=(
+  ccache
   libfabric-dev                                                # transport ofi
   libibverbs-dev ibverbs-providers                             # transport verbs
   libpmix-dev                                                  # bootstrap pmix
-  libgtest-dev spin                                            # tests; models of the slot protocols
+)
+[[ ${HALOCLINE_WITHOUT_MPI:-} ]] || optional+=(openmpi-bin libopenmpi-dev mpich libmpich-dev) # transport mpi, both
+for_tests=(
+  spin                                                         # models of the slot protocols
   locales                                                      # tests in a locale that writes 5,5 (localedef's charmaps)
   nftables                                                     # tests of links that lose packets
   qemu-system-x86 busybox-static kmod cpio iproute2 perftest   # tests of verbs: scripts/verbs-vm.sh
 )
-[[ ${HALOCLINE_WITHOUT_MPI:-} ]] || packages+=(openmpi-bin libopenmpi-dev mpich libmpich-dev) # transport mpi, both
+[[ $purpose == build ]] || { needed+=("${optional[@]}"); optional=(); }
+[[ $purpose == all ]] && needed+=("${for_tests[@]}")
 
-missing=()
-for package in "${packages[@]}"; do
-  dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
-done
+if ! command -v dpkg-query >/dev/null; then
+  echo "install-dependencies.sh: no dpkg here, so nothing is installed; CMake will name what it does not find" >&2
+  exit 0
+fi
+absent() { # prints those of its arguments that are not installed
+  local package
+  for package; do
+    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || echo "$package"
+  done
+}
+mapfile -t must < <(absent "${needed[@]}")
+mapfile -t may < <(absent "${optional[@]}")
+missing=("${must[@]}" "${may[@]}")
 [[ ${#missing[@]} -eq 0 ]] && exit 0
 
-install=(apt-get install -y --no-install-recommends "${missing[@]}")
+install=(apt-get install -y --no-install-recommends)
 run_as_root=()
 if [[ $(id -u) -ne 0 ]]; then
   if command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
     run_as_root=(sudo)
   else
-    printf 'Missing packages. Run this, then start again:\n  sudo %s\n' "${install[*]}" >&2
+    [[ ${#must[@]} -eq 0 ]] && exit 0
+    printf 'Missing packages. Run this, then start again:\n  sudo %s\n' "${install[*]} ${must[*]}" >&2
     exit 1
   fi
 fi
 echo "installing: ${missing[*]}"
 "${run_as_root[@]}" apt-get update -qq
-DEBIAN_FRONTEND=noninteractive "${run_as_root[@]}" "${install[@]}" -qq >/dev/null
+DEBIAN_FRONTEND=noninteractive "${run_as_root[@]}" "${install[@]}" "${missing[@]}" -qq >/dev/null

@@ -6,7 +6,10 @@ set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 rounds=${1:-1000}
 build=${BUILD:-build/release}
-[[ ${BUILD:-} ]] || scripts/build.sh release comm_kill_campaign halocline-run halocline-mpi-openmpi halocline-mpi-mpich >&2
+if [[ -z ${BUILD:-} ]]; then
+  scripts/install-dependencies.sh bench >&2 # for both MPIs
+  scripts/build.sh release comm_kill_campaign halocline-run halocline-mpi-openmpi halocline-mpi-mpich >&2
+fi
 
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 export OMPI_MCA_btl=self,vader OMPI_MCA_hwloc_base_binding_policy=none

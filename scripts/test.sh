@@ -8,6 +8,7 @@ here=$(cd "$(dirname "$(readlink -f "$0")")/.." && pwd)
 cd "$here"
 preset=${PRESET:-release}
 
+scripts/install-dependencies.sh all >&2
 scripts/build.sh "$preset" all >&2
 cd "build/$preset"
 ctest --output-on-failure --timeout 300 "$@"

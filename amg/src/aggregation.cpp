@@ -5,6 +5,7 @@
 
 #include <halocline/base/error.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -75,7 +76,7 @@ const float* aggregation::group(int g, int chirality) const {
     return const_cast<aggregation*>(this)->group(g, chirality);
 }
 
-void aggregation::define(std::span<const lattice::field<float>> test_vectors) {
+std::int64_t aggregation::define(std::span<const lattice::field<float>> test_vectors, const replacement& replace) {
     const lattice::block_layout& b = blocks();
     const std::ptrdiff_t w = b.lane_width;
     for (std::int64_t o = 0; o < fine_->outer_sites(); ++o)
@@ -83,8 +84,10 @@ void aggregation::define(std::span<const lattice::field<float>> test_vectors) {
             for (int i = 0; i < vectors_; ++i)
                 std::copy_n(test_vectors[i].outer(o) + c * half_spinor * w, half_spinor * w,
                             columns_.outer(o) + (c * vectors_ + i) * half_spinor * w);
+    std::int64_t replaced = 0;
     for (int g = 0; g < b.groups[0] + b.groups[1]; ++g)
-        for (int c = 0; c < 2; ++c) orthonormalise(g, c);
+        for (int c = 0; c < 2; ++c) replaced += orthonormalise(g, c, replace);
+    return replaced;
 }
 
 // Sums over the lanes that hold one block; each of them gets the sum.
@@ -97,7 +100,21 @@ void aggregation::sum_lanes(std::span<double> lanes) const {
     }
 }
 
-void aggregation::orthonormalise(int g, int chirality) {
+void aggregation::replace_lane(int g, int chirality, int vector, int lane, const replacement& replace) {
+    const lattice::block_layout& b = blocks();
+    const std::int64_t first = std::int64_t{g} * b.sites_per_group;
+    float* const to = group(g, chirality) + std::ptrdiff_t{vector} * half_spinor * b.lane_width + lane;
+    std::array<float, lattice::spinor_components> spinor{};
+    for (int s = 0; s < b.sites_per_group; ++s) {
+        replace(fine_->site((first + s) * b.lane_width + lane), vector, spinor);
+        for (int k = 0; k < half_spinor; ++k)
+            to[s * site_stride_ + std::ptrdiff_t{k} * b.lane_width] =
+                spinor[static_cast<std::size_t>(chirality * half_spinor + k)];
+    }
+}
+
+// Returns the number of columns that were replaced.
+std::int64_t aggregation::orthonormalise(int g, int chirality, const replacement& replace) {
     const lattice::block_layout& b = blocks();
     const int width = b.lane_width;
     const auto w = static_cast<std::size_t>(width);
@@ -105,6 +122,7 @@ void aggregation::orthonormalise(int g, int chirality) {
     const std::span<const std::int32_t> sites = all_sites_;
     std::vector<double> sums(static_cast<std::size_t>(vectors_) * 2 * w), before(w);
     std::vector<float> c(sums.size());
+    std::vector<bool> pending(w);
 
     // sums_i = <v_i, v_j> per block, for i in [first, j]
     const auto project = [&](int first, int j) {
@@ -120,31 +138,53 @@ void aggregation::orthonormalise(int g, int chirality) {
         }
         sum_lanes({sums.data(), n});
     };
-    for (int j = 0; j < vectors_; ++j) {
+    // In pending lanes v_j becomes orthogonal to those before it; sums_0 = ||v_j||^2, as it was before in `before`.
+    const auto orthogonalise = [&](int j) {
         const kernels::view<float> vj{v.data + std::ptrdiff_t{j} * half_spinor * width, v.stride};
         for (int pass = 0; pass < 2; ++pass) { // the second pass removes what rounding left
             project(0, j);
             if (pass == 0) std::copy_n(sums.begin() + static_cast<std::ptrdiff_t>(2 * w) * j, w, before.begin());
             // v_j = v_j - sum_{i<j} <v_i, v_j> v_i
-            for (std::size_t k = 0; k < static_cast<std::size_t>(j) * 2 * w; ++k) c[k] = static_cast<float>(-sums[k]);
+            for (std::size_t k = 0; k < static_cast<std::size_t>(j) * 2 * w; ++k)
+                c[k] = pending[k % w] ? static_cast<float>(-sums[k]) : 0.0F;
             if (j > 0) kernels::combine(width, {v.data, v.stride}, j, c.data(), vj, b.sites_per_group, true);
         }
         project(j, j);
+    };
+    const auto block_of = [&](std::size_t lane) {
+        return b
+            .block_of[static_cast<std::size_t>(g * b.blocks_per_group + static_cast<int>(lane) / b.splits_per_block)];
+    };
+    const auto depends = [&](std::size_t lane) {
+        return block_of(lane) >= 0 && !(sums[lane] > dependent_below * dependent_below * before[lane]);
+    };
+    std::int64_t replaced_lanes = 0;
+    for (int j = 0; j < vectors_; ++j) {
+        pending.assign(w, true);
+        orthogonalise(j);
+        for (std::size_t l = 0; l < w; ++l) {
+            pending[l] = depends(l);
+            if (!pending[l]) continue;
+            if (!replace || !std::isfinite(sums[l]))
+                throw_dependent(b, block_of(l), chirality, j, std::sqrt(before[l]), std::sqrt(sums[l]));
+            replace_lane(g, chirality, j, static_cast<int>(l), replace);
+            ++replaced_lanes;
+        }
+        if (std::find(pending.begin(), pending.end(), true) != pending.end()) orthogonalise(j);
         std::fill_n(c.begin(), 2 * w, 0.0F);
         for (std::size_t l = 0; l < w; ++l) {
-            const int place = g * b.blocks_per_group + static_cast<int>(l) / b.splits_per_block;
-            const int block = b.block_of[place];
-            if (block < 0) continue;
-            if (!(sums[l] > dependent_below * dependent_below * before[l]))
-                throw_dependent(b, block, chirality, j, std::sqrt(before[l]), std::sqrt(sums[l]));
+            if (block_of(l) < 0) continue;
+            if (depends(l)) throw_dependent(b, block_of(l), chirality, j, std::sqrt(before[l]), std::sqrt(sums[l]));
             c[l] = static_cast<float>(1 / std::sqrt(sums[l]));
         }
         // v_j = v_j / ||v_j||
+        const kernels::view<float> vj{v.data + std::ptrdiff_t{j} * half_spinor * width, v.stride};
         for (int s = 0; s < b.sites_per_group; ++s)
             for (int k = 0; k < half_spinor; ++k)
                 for (std::size_t l = 0; l < w; ++l)
                     vj.data[s * vj.stride + std::ptrdiff_t{k} * width + static_cast<std::ptrdiff_t>(l)] *= c[l];
     }
+    return replaced_lanes / b.splits_per_block;
 }
 
 void aggregation::prolong(lattice::field<float>& y, const lattice::field<float>& x, bool add) const noexcept {

@@ -5,6 +5,7 @@
 #include <halocline/lattice/random.hpp>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -104,6 +105,10 @@ std::vector<std::string> two_level::notes() const {
     if (!dc_.bipartite())
         notes.push_back("coarse lattice " + grid +
                         ": odd-even needs even extents; coarse GMRES without odd-even preconditioning instead");
+    if (replaced_columns_ > 0)
+        notes.push_back("test vectors depend on each other: " + std::to_string(replaced_columns_) + " of " +
+                        std::to_string(2 * options_.vectors * lattice::volume(coarse_cut_.global())) +
+                        " columns of the interpolation are random numbers instead; fewer vectors may do");
     return notes;
 }
 
@@ -111,12 +116,17 @@ void two_level::check(comm::status s, const char* what) const {
     if (s != comm::status::ok) job_.fail(s, what);
 }
 
+void two_level::random_spinor(std::int64_t site, std::uint32_t number, std::span<float> spinor) const {
+    const std::int64_t global_site = lattice::lexicographic_index(local_.site(site), global_);
+    lattice::site_random random(options_.seed, number, static_cast<std::uint64_t>(global_site));
+    for (float& component : spinor) component = static_cast<float>(2 * random.uniform() - 1);
+}
+
 void two_level::random_vector(lattice::field<float>& v, std::uint32_t number) const {
+    std::array<float, lattice::spinor_components> spinor{};
     for (std::int64_t site = 0; site < v.volume(); ++site) {
-        const std::int64_t global_site = lattice::lexicographic_index(local_.site(site), global_);
-        lattice::site_random random(options_.seed, number, static_cast<std::uint64_t>(global_site));
-        for (int c = 0; c < lattice::spinor_components; ++c)
-            v.at(site, c) = static_cast<float>(2 * random.uniform() - 1);
+        random_spinor(site, number, spinor);
+        for (int c = 0; c < lattice::spinor_components; ++c) v.at(site, c) = spinor[static_cast<std::size_t>(c)];
     }
 }
 
@@ -129,8 +139,14 @@ void two_level::normalise(lattice::field<float>& v) {
     space_.scale(v, 1 / norm);
 }
 
+// Inverse iteration may turn all vectors into the few lowest modes, as on links of one: where a vector depends on those
+// before it, its initial random numbers take its place, in the columns of P only.
 void two_level::define() {
-    job_.collectively([&] { p_.define(test_vectors_); });
+    job_.collectively([&] {
+        replaced_columns_ = p_.define(test_vectors_, [&](std::int64_t site, int vector, std::span<float> spinor) {
+            random_spinor(site, static_cast<std::uint32_t>(vector), spinor);
+        });
+    });
     comm::status s = comm::status::ok;
     job_.collectively([&] { s = dc_.define(p_, *d_); });
     check(s, "the surfaces of the coarse operator's columns");
@@ -168,6 +184,9 @@ void two_level::setup(const progress_callback& tell) {
         if (tell) tell({phase::setup_iteration, k + 1, options_.setup_iterations, 0, true});
     }
     test_vectors_.clear(); // P holds what is needed of them
+    auto replaced = static_cast<double>(replaced_columns_);
+    check(sum_({&replaced, 1}), "the number of columns that were replaced");
+    replaced_columns_ = static_cast<std::int64_t>(replaced);
     solve_.reset_costs();
 }
 

@@ -168,7 +168,9 @@ int solve(program& p, int argc, const char* const* argv) {
     const command_line command = read_command_line(p, argc, argv);
     const settings& s = command.reader.values();
     const comm::job& j = p.join(job_options_of(s));
-    j.agree("configuration of the run", command.reader.effective() + "--solution = " + command.solution + "\n");
+    j.agree("configuration of the run", command.reader.effective() + "--solution = " + command.solution + "\n--json " +
+                                            (command.json.empty() ? "not given" : "given") + "\n--dry-run " +
+                                            (command.dry_run ? "given" : "not given") + "\n");
     check_output(p, "--solution", command.solution, inputs_and("--json", command.json, command));
     const text_output json(p, "--json", command.json, inputs_and("--solution", command.solution, command));
 

@@ -25,6 +25,13 @@ constexpr int sweeps = 120; // from a cold start, 4 overrelaxation sweeps each: 
 constexpr gauge::heatbath_options chain{.beta = 6.0, .seed = 20161124, .overrelaxation = 4};
 constexpr const char* file_name = "demo-8.8.8.8-beta6.0.ildg";
 
+/// The folder that a variable names, "" without one: the XDG specification ignores what is empty or relative.
+fs::path folder_of_variable(const char* name) {
+    const char* value = std::getenv(name);
+    const fs::path folder = value != nullptr ? value : "";
+    return folder.is_absolute() ? folder : fs::path();
+}
+
 /// In the order in which they are tried.
 std::vector<fs::path> data_folders() {
     std::vector<fs::path> candidates;
@@ -34,8 +41,10 @@ std::vector<fs::path> data_folders() {
         std::error_code failure;
         const fs::path program = fs::read_symlink("/proc/self/exe", failure);
         if (!failure) candidates.push_back(program.parent_path().parent_path() / "share" / "halocline");
-        if (const char* cache = std::getenv("XDG_CACHE_HOME")) candidates.push_back(fs::path(cache) / "halocline");
-        if (const char* home = std::getenv("HOME")) candidates.push_back(fs::path(home) / ".cache" / "halocline");
+        if (const fs::path cache = folder_of_variable("XDG_CACHE_HOME"); !cache.empty())
+            candidates.push_back(cache / "halocline");
+        if (const fs::path home = folder_of_variable("HOME"); !home.empty())
+            candidates.push_back(home / ".cache" / "halocline");
     }
     return candidates;
 }

@@ -6,12 +6,14 @@
 #include <halocline/base/error.hpp>
 #include <halocline/comm/option_keys.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
 #include <string_view>
+#include <vector>
 
 namespace {
 
@@ -99,14 +101,31 @@ std::string checked_config(const std::string& file) {
     return std::filesystem::absolute(file);
 }
 
+/// Flags that mean the same, or the opposite.
+constexpr std::string_view same_choice[][3] = {{"-n", "-np", "--np"}, {"--bind", "--no-bind", ""}};
+
+/// Err: input_error: `flag`, or one that chooses the same, is among those given before.
+void give_once(std::vector<std::string_view>& given, std::string_view flag) {
+    for (const std::string_view before : given) {
+        if (before == flag) throw input_error(std::string(flag) + " is given once; see halocline-run --help");
+        for (const auto& group : same_choice)
+            if (std::ranges::count(group, flag) > 0 && std::ranges::count(group, before) > 0)
+                throw input_error(std::string(before) + " and " + std::string(flag) +
+                                  ": only one of them is given; see halocline-run --help");
+    }
+    given.push_back(flag);
+}
+
 } // namespace
 
 launch_settings parse(int argc, char** argv) {
     launch_settings s;
     s.remote_shell = ssh;
+    std::vector<std::string_view> given;
     int i = 1;
     for (; i < argc; ++i) {
         const std::string_view a = argv[i];
+        if (a.starts_with("-") && a != "--") give_once(given, a);
         const auto value = [&]() -> std::string {
             if (++i == argc) throw input_error(std::string(a) + " needs a value");
             return argv[i];

@@ -63,10 +63,13 @@ std::string sections_of(const std::vector<key_name>& known) {
     return text;
 }
 
-/// Is `name` one of our names with one letter wrong, too many or too few, or in different case?
+/// "level" of "level.0"; a plain section as it is.
+std::string table_name(const std::string& section) { return section.substr(0, end_of_table_name(section)); }
+
+/// Is `name` one of our names with one letter wrong, too many or too few, in different case, or with one bracket instead
+/// of two, or two instead of one?
 bool is_nearly(const std::string& name, const std::string& ours) {
-    const std::string plain = in_lower_case(name), table = plain.substr(0, end_of_table_name(plain)); // [[comm]]
-    return edit_distance(plain, ours) <= 1 || edit_distance(table, ours) <= 1;
+    return edit_distance(table_name(in_lower_case(name)), table_name(ours)) <= 1;
 }
 
 /// Keys before the first section belong to nobody; refused only if one has the name of one of our keys.
@@ -107,11 +110,11 @@ std::string meant_by(const std::string& variable, const std::vector<key_name>& k
 
     if (const auto* other = std::ranges::find_if(other_variables, is_near); other != other_variables.end())
         return *other;
-    // HALOCLINE_TRANSPORTS; a short word, as in HALOCLINE_PATH, may mean something else.
+    // HALOCLINE_GAUGE, HALOCLINE_TRANSPORT: what is nearly a short word may be another one.
     constexpr std::size_t long_enough = 8;
     const auto lacks_section = [&](const key_name& k) {
-        const std::string name = k.environment();
-        return k.name.size() >= long_enough && is_near(std::string(prefix) + name.substr(name.size() - k.name.size()));
+        const std::string full = k.environment(), name = std::string(prefix) + full.substr(full.size() - k.name.size());
+        return k.name.size() >= long_enough ? is_near(name) : variable == name && variable != "HALOCLINE_PATH";
     };
     const auto key = std::ranges::find_if(known, lacks_section);
     return key == known.end() ? "" : key->environment();

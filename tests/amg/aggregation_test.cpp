@@ -5,9 +5,14 @@
 #include <halocline/amg/options.hpp>
 #include <halocline/base/error.hpp>
 #include <halocline_test/global_fields.hpp>
+#include <halocline_test/refusal.hpp>
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <tuple>
 
@@ -133,6 +138,39 @@ TEST_P(Aggregation, RestrictFromFacesEqualsRestrict) {
     }
 }
 
+TEST_P(Aggregation, VectorThatDependsIsReplacedInItsBlockAlone) {
+    aggregates dependent = make(6), independent = make(6);
+    const lattice::field<float> random = dependent.fine_field(20);
+    const coordinate block = std::get<1>(GetParam());
+    for (std::int64_t site = 0; site < random.volume(); ++site) {
+        const coordinate x = lattice::lexicographic_coordinate(site, dependent.local.extents);
+        bool in_first_block = true;
+        for (int mu = 0; mu < lattice::dimensions; ++mu) in_first_block &= x[mu] < block[mu];
+        for (int c = 0; in_first_block && c < lattice::spinor_components; ++c) {
+            dependent.v[4].at(site, c) = 2 * dependent.v[1].at(site, c) - dependent.v[3].at(site, c);
+            independent.v[4].at(site, c) = random.at(site, c);
+        }
+    }
+
+    const std::int64_t replaced =
+        dependent.p.define(dependent.v, [&](std::int64_t site, int vector, std::span<float> spinor) {
+            EXPECT_EQ(vector, 4);
+            for (int c = 0; c < lattice::spinor_components; ++c)
+                spinor[static_cast<std::size_t>(c)] = random.at(site, c);
+        });
+
+    EXPECT_EQ(replaced, 2); // one per chirality
+    EXPECT_EQ(independent.p.define(independent.v), 0);
+    EXPECT_LT(dependent.p.orthonormality_error(), 2e-6);
+    lattice::field<float> column = dependent.fine_field(1), expected = dependent.fine_field(2);
+    for (int chirality = 0; chirality < 2; ++chirality)
+        for (int i = 0; i < 6; ++i) {
+            dependent.p.column(column, i, chirality);
+            independent.p.column(expected, i, chirality);
+            EXPECT_EQ(halocline_test::distance(column, expected), 0) << i;
+        }
+}
+
 INSTANTIATE_TEST_SUITE_P(LanesAndBlocks, Aggregation,
                          testing::Combine(testing::Values(1, 4, 8, 16),
                                           testing::Values(coordinate{4, 4, 4, 4}, coordinate{2, 2, 2, 2},
@@ -162,6 +200,26 @@ TEST(AggregationErrors, DependentVectorIsNamedWithItsBlock) {
         EXPECT_NE(std::string(e.what()).find("vector 4"), std::string::npos) << e.what();
         EXPECT_NE(std::string(e.what()).find("1.0.0.0"), std::string::npos) << e.what();
     }
+}
+
+TEST(AggregationErrors, ReplacementThatDependsToo) {
+    aggregates a({4, 4, 4, 4}, {4, 4, 4, 4}, 4, 2);
+    a.v[1].copy_from(a.v[0]);
+
+    const std::string refused = halocline_test::refusal(
+        [&] { a.p.define(a.v, [](std::int64_t, int, std::span<float> spinor) { std::ranges::fill(spinor, 0.0F); }); });
+
+    EXPECT_NE(refused.find("vector 1 depends"), std::string::npos) << refused;
+}
+
+TEST(AggregationErrors, NaNIsNotReplaced) {
+    aggregates a({4, 4, 4, 4}, {4, 4, 4, 4}, 4, 2);
+    a.v[1].at(0, 0) = std::nanf("");
+
+    const std::string refused = halocline_test::refusal(
+        [&] { a.p.define(a.v, [](std::int64_t, int, std::span<float> spinor) { std::ranges::fill(spinor, 1.0F); }); });
+
+    EXPECT_NE(refused.find("vector 1"), std::string::npos) << refused;
 }
 
 TEST(DefaultBlocks, NeverFail) {

@@ -47,6 +47,17 @@ TEST(Heat4d, DecaysByTheEigenvalue) {
     EXPECT_GT(std::abs(r["continuum"].get<double>() / expected - 1), 1e-3);
 }
 
+TEST(Heat4d, IsRightWhereTheEigenvalueVanishes) {
+    for (const std::string flags : {"--grid 4.4.4.4 --alpha 0.125 --steps 1", "--grid 4.4.4.4 --alpha 0.125 --steps 3",
+                                    "--grid 2.2.1.1 --alpha 0.125 --steps 1", "--grid 2.4.4.1 --alpha 0.125 --steps 2",
+                                    "--grid 4.4.4.4 --alpha 0.1249999 --steps 2", "--grid 4.4.4.4 --steps 0"})
+        for (const int ranks : {1, 2}) {
+            const command_result r = heat(ranks, flags);
+
+            EXPECT_EQ(r.exit_code, 0) << flags << r.out << r.err;
+        }
+}
+
 TEST(Heat4d, GivesTheSameBitsOnEveryCut) {
     const std::string flags = "--grid 6.4.5.8 --steps 30 ";
     const auto one = results(1, flags);

@@ -152,6 +152,30 @@ TEST(Programs, APipeThatIsReadAndWhatALinkLeadsToAreWritten) {
     EXPECT_TRUE(std::filesystem::is_symlink(scratch / "link"));
 }
 
+TEST(Programs, FilesInDevShmAreFilesAndOpenOnesAreAppendedTo) {
+    const scratch_folder shm("/dev/shm");
+    const std::string file = shm / "result", log = shm / "log";
+    std::filesystem::create_symlink("/dev/stdout", shm / "link");
+
+    for (const char* before : {"", "older"}) {
+        const auto run =
+            shell("printf \"" + std::string(before) + "\" >" + file + "; " + run2 +
+                  "generate_gauge --grid 4.4.4.4 --sweeps 0 --output " + (shm / "links") + " --json " + file);
+
+        EXPECT_EQ(run.exit_code, 0) << run.err;
+        EXPECT_TRUE(read_text(file).starts_with("{\n  \"beta\"")) << read_text(file);
+        EXPECT_GT(std::filesystem::file_size(shm / "links"), 4U * 4 * 4 * 4 * 72 * 8);
+    }
+    for (const std::string& name : {std::string("/dev/stdout"), std::string("/dev/fd/1"), shm / "link"}) {
+        const auto run = shell("echo first >" + log + "; " + bin + "heat4d --json " + name + " >>" + log);
+
+        EXPECT_EQ(run.exit_code, 0) << name << run.err;
+        EXPECT_TRUE(read_text(log).starts_with("first\n")) << name << read_text(log);
+        EXPECT_TRUE(contains(read_text(log), "checksum")) << name << read_text(log);
+    }
+    EXPECT_TRUE(std::filesystem::is_symlink(shm / "link"));
+}
+
 TEST(Programs, NamesThatAreEmptyAreRefused) {
     for (const std::string line : {"heat4d --json", "heat4d --mpi", "heat4d --transport", "generate_gauge --json",
                                    "generate_gauge --output", "coarse_solve --json", "halocline-info --transport"}) {
@@ -277,6 +301,12 @@ TEST(Programs, VariablesWithAWrongNameAreRefusedWithTheNearest) {
         EXPECT_EQ(run.exit_code, 2) << variable << run.err;
         EXPECT_TRUE(contains(run.err, "'" + variable + "'; the nearest known one is '" + meant + "'")) << run.err;
     }
+    for (const std::string key : {"LATTICE_GAUGE", "LATTICE_GRID", "OPERATOR_M0", "SOLVER_SEED", "LEVEL_0_VECTORS"}) {
+        const std::string variable = "HALOCLINE_" + key.substr(key.rfind('_') + 1);
+        const auto run = run_command("env " + variable + "=8 " + run2 + "coarse_solve --dry-run");
+
+        expect_one_error(run, 2, "unknown variable '" + variable + "'; the nearest known one is 'HALOCLINE_" + key);
+    }
     const auto foreign =
         run_command("env HALOCLINE_ROOT=/opt HALOCLINE_PATH=/opt HALOCLINE_HOME=/opt HALOCLINE_DIR=/opt " + run2 +
                     "coarse_solve --dry-run");
@@ -365,6 +395,29 @@ TEST(Programs, RanksWithDifferentCommandLinesAreTold) {
 
         expect_one_error(run, 2, "ranks disagree on the command line: rank 0 has");
     }
+    const scratch_folder scratch;
+    for (const std::string flag : {"--dry-run", "--json r.json", "--solution s.lime"}) {
+        const std::string of_rank_0 = "[ \\$HALOCLINE_RANK = 1 ] || set -- " + flag + "; ";
+        const auto run = shell("cd " + (scratch / "") + "; " + bin + "halocline-run -n 2 -- sh -c \"" + of_rank_0 +
+                               "exec " + bin + "coarse_solve \\$*\"");
+
+        expect_one_error(run, 2, "ranks disagree on configuration of the run");
+        EXPECT_TRUE(contains(run.err, flag.substr(0, flag.find(" ")))) << run.err;
+    }
+    EXPECT_TRUE(std::filesystem::is_empty(scratch / ""));
+}
+
+TEST(Programs, FlagsOfTheLauncherAreGivenOnce) {
+    const std::pair<std::string, std::string> wrong[] = {
+        {"-n 2 -n 4", "-n is given once"},
+        {"-n 2 -np 2", "-n and -np: only one of them is given"},
+        {"-n 2 --bind --no-bind", "--bind and --no-bind: only one of them is given"},
+        {"-n 2 --no-bind --no-bind", "--no-bind is given once"},
+        {"-n 2 --timeout 5 --timeout 6", "--timeout is given once"}};
+    for (const auto& [flags, says] : wrong)
+        expect_one_error(run_command(bin + "halocline-run " + flags + " -- true"), 2, says);
+
+    EXPECT_EQ(run_command(bin + "halocline-run -n 1 --no-bind -- sh -c \"exit 0\" -n -n").exit_code, 0);
 }
 
 TEST(Programs, RanksThatTheJobDoesNotHaveAreTold) {
@@ -413,6 +466,28 @@ TEST(Programs, NoOutputTakesThePlaceOfTheDemoConfiguration) {
 
         expect_one_error(run, 2, "is the file of the demo configuration, whose place it would take");
         EXPECT_TRUE(std::filesystem::is_empty(scratch / "")) << "refused before it is made";
+    }
+}
+
+TEST(Programs, CacheFoldersThatAreEmptyOrRelativeCountAsUnset) {
+    const scratch_folder scratch;
+    const struct {
+        std::string variable, folder; ///< of the demo configuration, below the scratch folder
+        bool counts;
+    } cases[] = {{"XDG_CACHE_HOME=", "halocline", false},
+                 {"XDG_CACHE_HOME=x", "x/halocline", false},
+                 {"XDG_CACHE_HOME=" + (scratch / "x"), "x/halocline", true},
+                 {"HOME=", ".cache/halocline", false},
+                 {"HOME=.", ".cache/halocline", false},
+                 {"HOME=" + (scratch / "x"), "x/.cache/halocline", true}};
+    for (const auto& c : cases) {
+        std::filesystem::create_directories(scratch / c.folder);
+        const auto run =
+            shell("cd " + (scratch / "") + "; env -u XDG_CACHE_HOME -u HOME -u HALOCLINE_DATA_DIR " + c.variable + " " +
+                  bin + "coarse_solve --dry-run --json " + c.folder + "/demo-8.8.8.8-beta6.0.ildg");
+
+        EXPECT_EQ(run.exit_code, c.counts ? 2 : 0) << c.variable << run.err;
+        EXPECT_EQ(contains(run.err, "is the file of the demo configuration"), c.counts) << c.variable << run.err;
     }
 }
 
@@ -665,6 +740,82 @@ TEST(Scripts, RunFromAnyFolderThroughALinkInAPathWithSpaces) {
         EXPECT_EQ(run.exit_code, 0) << run.err;
         EXPECT_EQ(run.out, "-n 3 -- " + programs + "/coarse_solve --m0 0\n") << run.err;
     }
+}
+
+/// A copy of the scripts, on a system of a few tools on which nothing can be installed, but by root.
+class fake_system {
+  public:
+    fake_system() {
+        std::filesystem::create_directories(folder_ / "scripts");
+        for (const std::string script : {"install-dependencies.sh", "build.sh", "test.sh", "bench.sh"})
+            std::filesystem::copy_file(HALOCLINE_SOURCE "/scripts/" + script, folder_ / ("scripts/" + script));
+        for (const std::string tool : {"bash", "sed", "grep", "dirname", "readlink", "mkdir"}) {
+            const std::string path = shell("command -v " + tool).out;
+            std::filesystem::create_symlink(path.substr(0, path.find('\n')), folder_ / tool);
+        }
+        write("dpkg-query", "case \" $MISSING \" in *\" $3 \"*) exit 1;; esac; echo install ok installed");
+        write("id", "echo $USER_ID");
+        write("sudo", "exit 1");
+        write("apt-get", "[ $1 = update ] || echo \"$*\" >" + (folder_ / "installed"));
+    }
+    void write(const std::string& name, const std::string& text) const {
+        std::ofstream(folder_ / name) << "#!/bin/sh\n" << text << "\n";
+        std::filesystem::permissions(folder_ / name, std::filesystem::perms::owner_all);
+    }
+    void remove(const std::string& name) const { std::filesystem::remove(folder_ / name); }
+    /// Runs a script where these packages are not installed.
+    [[nodiscard]] halocline_test::command_result run(const std::string& script, const std::string& missing,
+                                                     int user = 1000) const {
+        return run_command("env -u HALOCLINE_WITHOUT_MPI PATH=" + (folder_ / "") + " 'MISSING=" + missing +
+                           "' USER_ID=" + std::to_string(user) + " bash " + (folder_ / "scripts/") + script);
+    }
+    /// What root would have installed.
+    [[nodiscard]] std::string installed() const { return read_text(folder_ / "installed"); }
+
+  private:
+    scratch_folder folder_;
+};
+
+TEST(Scripts, PackagesAreDemandedByWhatNeedsThem) {
+    const fake_system here;
+    const std::string install = "Missing packages. Run this, then start again:\n  sudo apt-get install -y "
+                                "--no-install-recommends ";
+    const struct {
+        const char *purpose, *missing, *demanded; ///< "": nothing
+    } cases[] = {{"build", "qemu-system-x86 nftables spin perftest mpich libfabric-dev ccache", ""},
+                 {"build", "spin libhwy-dev mpich", "libhwy-dev"},
+                 {"bench", "spin mpich", "mpich"},
+                 {"all", "spin mpich libhwy-dev", "libhwy-dev mpich spin"},
+                 {"", "spin", "spin"}};
+    for (const auto& c : cases) {
+        const auto run = here.run(std::string("install-dependencies.sh ") + c.purpose, c.missing);
+
+        EXPECT_EQ(run.exit_code, *c.demanded == '\0' ? 0 : 1) << c.purpose << run.err;
+        EXPECT_EQ(run.err, *c.demanded == '\0' ? "" : install + c.demanded + "\n") << c.purpose;
+    }
+    const auto root = here.run("install-dependencies.sh build", "spin libhwy-dev mpich", 0);
+    EXPECT_EQ(root.exit_code, 0) << root.err;
+    EXPECT_TRUE(contains(here.installed(), " libhwy-dev mpich -qq\n")) << here.installed();
+}
+
+TEST(Scripts, ASystemWithoutDebiansPackagesIsLeftToCMake) {
+    const fake_system here;
+    here.remove("dpkg-query");
+
+    const auto run = here.run("install-dependencies.sh", "", 0);
+
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_TRUE(contains(run.err, "CMake will name what it does not find")) << run.err;
+    EXPECT_EQ(here.installed(), "");
+}
+
+TEST(Scripts, EachInstallsWhatItsPurposeNeeds) {
+    const fake_system here;
+    here.write("scripts/install-dependencies.sh", "echo for $1. >&2; exit 1");
+
+    for (const auto& [script, purpose] :
+         {std::pair{"build.sh", "build"}, {"test.sh", "all"}, {"bench.sh sum", "bench"}})
+        EXPECT_EQ(here.run(script, "").err, std::string("for ") + purpose + ".\n") << script;
 }
 
 TEST(Programs, IterationsAreAsManyAsAskedForAlsoBeyondTheRestarts) {

@@ -11,6 +11,8 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace {
 
@@ -62,6 +64,40 @@ class limited_group {
     fs::path where_;
 };
 
+/// A control group that may use so many bytes of memory, and no swap; none of that kind can be made everywhere.
+class small_group {
+  public:
+    explicit small_group(long bytes) {
+        const std::string most = std::to_string(bytes);
+        make("/sys/fs/cgroup/memory", {{"memory.limit_in_bytes", most}, {"memory.memsw.limit_in_bytes", most}});
+        if (where_.empty()) make("/sys/fs/cgroup", {{"memory.max", most}, {"memory.swap.max", "0"}});
+    }
+    ~small_group() {
+        std::error_code ignored;
+        if (!where_.empty()) fs::remove(where_, ignored);
+    }
+    small_group(const small_group&) = delete;
+    small_group& operator=(const small_group&) = delete;
+    [[nodiscard]] bool there() const { return !where_.empty(); }
+    /// Joins it: a command for a shell that another starts by a line in double quotes.
+    [[nodiscard]] std::string join() const { return "echo \\$\\$ >" + (where_ / "cgroup.procs").string(); }
+
+  private:
+    void make(const fs::path& mount, const std::vector<std::pair<std::string, std::string>>& limits) {
+        std::error_code failed;
+        const fs::path group = mount / ("halocline-test-" + std::to_string(getpid()));
+        if (!fs::exists(mount / "cgroup.procs") || !fs::create_directory(group, failed)) return;
+        bool made = true;
+        for (const auto& [file, limit] : limits) made = made && fs::exists(group / file) && write(group / file, limit);
+        if (made)
+            where_ = group;
+        else
+            fs::remove(group, failed);
+    }
+
+    fs::path where_;
+};
+
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST(Quota, RanksThatCanExceedItSleepInWaits) {
@@ -106,6 +142,24 @@ TEST(Quota, ThatIsLargeEnoughChangesNothing) {
 
     EXPECT_TRUE(contains(run.out, "quota of processor time    4096 processors\n")) << run.out;
     EXPECT_FALSE(contains(run.out, "sleeps")) << run.out;
+}
+
+TEST(MemoryLimit, BelowWhatTheRanksInItNeedIsRefused) {
+    const small_group group(400L << 20);
+    if (!group.there()) GTEST_SKIP() << "no control group with a limit on memory can be made here";
+    const auto with_ranks_inside = [&](const std::string& which) { // each needs 150 MiB
+        return run_command("sh -c '" + bin + "halocline-run -n 4 -- sh -c \"case \\$HALOCLINE_RANK in " + which + ") " +
+                           group.join() + ";; esac; exec " + bin +
+                           "coarse_solve --grid 8.8.8.32 --max-iterations 1 --setup 0\"'");
+    };
+
+    const auto all = with_ranks_inside("*"), one = with_ranks_inside("1");
+
+    EXPECT_EQ(all.exit_code, 2) << all.out;
+    EXPECT_TRUE(contains(all.err, " GiB in a control group (of a container or batch job) that allows 0.4 GiB;"))
+        << all.err;
+    EXPECT_EQ(one.exit_code, 1) << one.err;
+    EXPECT_TRUE(contains(one.out, "NOT converged")) << one.out << one.err;
 }
 
 } // namespace

@@ -2,46 +2,23 @@
 // Quotas of processor time: read from made-up control groups, and which ranks can exceed them.
 #include <halocline/comm/processor_quota.hpp>
 
-#include <halocline_test/run_command.hpp>
+#include <halocline_test/made_up_process.hpp>
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <numeric>
 
 namespace {
 
 using namespace halocline::comm;
-namespace fs = std::filesystem;
 
-/// The files that describe a process in /proc, and the folders of its control groups.
-class made_up_process {
-  public:
-    /// Adds a line of /proc/self/cgroup.
-    void is_in(const std::string& line) const { append("cgroup", line); }
-    /// Makes control groups visible from `root` downwards; in the format of mountinfo, with \040 for a space.
-    void mount(const std::string& root, const std::string& point, const std::string& kind_and_options) const {
-        append("mountinfo",
-               "31 23 0:28 " + root + " " + (folder_ / "") + point + " rw,nosuid shared:9 - " + kind_and_options);
-    }
-    void write(const std::string& file, const std::string& text) const {
-        const fs::path path = folder_ / file;
-        fs::create_directories(path.parent_path());
-        std::ofstream(path) << text;
-    }
+struct made_up_process : halocline_test::made_up_process {
     [[nodiscard]] std::vector<double> quotas() const {
         std::vector<double> found;
-        for (const processor_quota& q : processor_quotas(folder_ / "")) found.push_back(q.processors);
+        for (const processor_quota& q : processor_quotas(folder())) found.push_back(q.processors);
         return found;
     }
-    [[nodiscard]] std::string group(std::size_t i) const { return processor_quotas(folder_ / "").at(i).group; }
-
-  private:
-    void append(const std::string& file, const std::string& line) const {
-        std::ofstream(folder_ / file, std::ios::app) << line << "\n";
-    }
-    halocline_test::scratch_folder folder_;
+    [[nodiscard]] std::string group(std::size_t i) const { return processor_quotas(folder()).at(i).group; }
 };
 
 const std::string version_2 = "cgroup2 cgroup2 rw,nsdelegate", version_1 = "cgroup cgroup rw,cpu,cpuacct";

@@ -117,6 +117,14 @@ TEST_F(Reader, SectionsOfOthersMayStandInAFileThatAllReadUnlessTheyAreNearlyOurs
               ""); // two letters: another program's
     EXPECT_EQ(refused("[HMC]\nsteps = 1\n", other_sections::left_alone),
               ":1:1: unknown section [HMC]; known are [hmc], [[level]]");
+    EXPECT_EQ(refused("[[hmc]]\nsteps = 1\n", other_sections::left_alone),
+              ":1:1: unknown section [[hmc]] number 0; known are [hmc], [[level]]");
+    for (const std::string name : {"level", "levels", "Level"})
+        EXPECT_EQ(refused("[" + name + "]\nsteps = 1\n", other_sections::left_alone),
+                  ":1:1: unknown section [" + name + "]; known are [hmc], [[level]]");
+    EXPECT_EQ(refused("[level.0]\nsteps = 1\n", other_sections::left_alone),
+              ":1:1: unknown section [level]; known are [hmc], [[level]]");
+    EXPECT_EQ(refused("[bevels]\nsteps = 1\n", other_sections::left_alone), "");
     EXPECT_EQ(refused("steps = 1\n", other_sections::left_alone),
               ":1:9: 'steps' stands in no section; write it below [hmc]");
 }

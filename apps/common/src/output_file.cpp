@@ -21,12 +21,30 @@ std::string wrong(const std::string& flag, const std::string& path, const std::s
     return flag + " " + path + ": can't be written: " + why;
 }
 
-/// A pipe or a device is written to directly; replacing it with a file would destroy it.
+/// /dev/stdout, /dev/fd/1, /proc/self/fd/1, or a link to such a name: what the process has opened, a file perhaps.
+bool is_open_file(std::filesystem::path path) {
+    constexpr int most_links = 40; // as in the kernel
+    std::error_code none;
+    for (int links = 0; links < most_links; ++links) {
+        path = std::filesystem::absolute(path, none);
+        const auto folder = std::filesystem::canonical(path.parent_path(), none);
+        if (none) return false;
+        if (folder.string().starts_with("/proc/") && folder.filename() == "fd") return true;
+        const auto target = std::filesystem::read_symlink(path, none);
+        if (none) return false;
+        path = folder / target;
+    }
+    return false;
+}
+
+/// What is opened before the work and written to directly: replacing a pipe or a device with a file would destroy it,
+/// and no file is to be made in /dev by a misspelt name.
 bool is_stream(const std::string& path) {
-    if (path.starts_with("/dev/") || path.starts_with("/proc/")) return true;
+    if (is_open_file(path)) return true;
     std::error_code none;
     const auto status = std::filesystem::status(path, none);
-    return std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
+    if (std::filesystem::exists(status)) return !std::filesystem::is_regular_file(status);
+    return std::filesystem::path(path).lexically_normal().parent_path() == "/dev";
 }
 
 bool is_folder(const std::string& path) {
@@ -129,11 +147,13 @@ text_output::~text_output() {
 void text_output::open(const flagged_files& others) {
     refuse_dash(flag_, path_, true);
     if (is_folder(path_)) throw input_error(wrong(flag_, path_, "it is a folder"));
+    std::error_code none;
     if (is_stream(path_)) {
+        if (std::filesystem::is_regular_file(path_, none)) check_others(flag_, path_, others);
         stream_ = open_stream(flag_, path_);
         return;
     }
-    std::error_code none; // a link stays, and its target is replaced
+    // a link stays, and its target is replaced
     if (auto target = std::filesystem::canonical(path_, none); !none) path_ = target;
     check_others(flag_, path_, others);
     check_file(flag_, path_);

@@ -1,84 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/comm/processor_quota.hpp>
 
+#include "node/control_groups.hpp"
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <map>
 #include <set>
-#include <sstream>
 #include <string_view>
-#include <sys/stat.h>
 
 namespace halocline::comm {
 namespace {
 
-/// Is `word` in this list, separated by commas?
-bool lists(const std::string& words, std::string_view word) {
-    std::istringstream in(words);
-    for (std::string w; std::getline(in, w, ',');)
-        if (w == word) return true;
-    return false;
-}
-
-/// Decodes a path in mountinfo, where space, tab, line feed and backslash are written as \040 and so on.
-std::string unescaped(const std::string& text) {
-    std::string plain;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        const std::string digits = text.substr(i + 1, 3);
-        if (text[i] != '\\' || digits.size() < 3 || digits.find_first_not_of("01234567") != digits.npos) {
-            plain += text[i];
-            continue;
-        }
-        plain += static_cast<char>(std::stoi(digits, nullptr, 8));
-        i += 3;
-    }
-    return plain;
-}
-
-/// A mount of control groups: those of one kind are visible at `point`, from the group `root` downwards.
-struct mount {
-    bool second_version = false;
-    std::string root, point;
-};
-
-/// Lines such as "31 23 0:28 /root /point rw,relatime shared:1 - cgroup cgroup rw,cpu" that can limit processor time.
-std::vector<mount> mounts_of(const std::string& process) {
-    std::vector<mount> found;
-    std::ifstream file(process + "/mountinfo");
-    for (std::string line; std::getline(file, line);) {
-        const std::size_t dash = line.find(" - ");
-        if (dash == line.npos) continue;
-        std::string skipped, root, point, kind, source, options;
-        std::istringstream(line) >> skipped >> skipped >> skipped >> root >> point;
-        std::istringstream(line.substr(dash + 3)) >> kind >> source >> options;
-        if (kind == "cgroup2" || (kind == "cgroup" && lists(options, "cpu")))
-            found.push_back({kind == "cgroup2", unescaped(root), unescaped(point)});
-    }
-    return found;
-}
-
-/// The group that the process is in: from lines "0::/path" of version 2, or "4:cpu,cpuacct:/path" of version 1.
-std::string group_of(const std::string& process, bool second_version) {
-    std::ifstream file(process + "/cgroup");
-    for (std::string line; std::getline(file, line);) {
-        const std::size_t one = line.find(':'), two = one == line.npos ? one : line.find(':', one + 1);
-        if (two == line.npos) continue;
-        const std::string controllers = line.substr(one + 1, two - one - 1);
-        if (second_version ? controllers.empty() : lists(controllers, "cpu")) return line.substr(two + 1);
-    }
-    return "";
-}
-
-/// How many processors this folder's group may keep busy; 0: no limit.
-double processors_of(const mount& m, const std::string& folder) {
+/// How many processors this group may keep busy; 0: no limit.
+double processors_of(const control_group& g) {
     double quota = 0, period = 0;
-    if (m.second_version) {
-        std::ifstream(folder + "/cpu.max") >> quota >> period; // "max 100000": the first is not a number
+    if (g.second_version) {
+        std::ifstream(g.folder + "/cpu.max") >> quota >> period; // "max 100000": the first is not a number
     } else {
-        std::ifstream(folder + "/cpu.cfs_quota_us") >> quota; // -1: none
-        std::ifstream(folder + "/cpu.cfs_period_us") >> period;
+        std::ifstream(g.folder + "/cpu.cfs_quota_us") >> quota; // -1: none
+        std::ifstream(g.folder + "/cpu.cfs_period_us") >> period;
     }
     return quota > 0 && period > 0 ? quota / period : 0;
 }
@@ -87,26 +30,8 @@ double processors_of(const mount& m, const std::string& folder) {
 
 std::vector<processor_quota> processor_quotas(const std::string& process) {
     std::vector<processor_quota> found;
-    for (const mount& m : mounts_of(process)) {
-        // A root or a group outside of what this process may see begins with "/..": then only the mount itself remains.
-        std::string group = group_of(process, m.second_version);
-        const std::string root = m.root == "/" ? "" : m.root;
-        const bool inside = group == root || group.starts_with(root + "/");
-        group = inside ? group.substr(root.size()) : "";
-        while (group.ends_with("/")) group.pop_back();
-        while (true) {
-            const std::string folder = m.point + group;
-            struct stat about {};
-            const double processors = processors_of(m, folder);
-            if (processors > 0 && ::stat(folder.c_str(), &about) == 0) {
-                const std::string name = std::to_string(about.st_dev) + ":" + std::to_string(about.st_ino);
-                if (std::ranges::find(found, name, &processor_quota::group) == found.end())
-                    found.push_back({name, processors}); // a kind may be mounted twice
-            }
-            if (group.empty()) break;
-            group.resize(group.rfind('/'));
-        }
-    }
+    for (const control_group& g : control_groups(process, "cpu"))
+        if (const double processors = processors_of(g); processors > 0) found.push_back({g.name, processors});
     return found;
 }
 

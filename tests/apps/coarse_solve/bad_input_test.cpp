@@ -10,7 +10,7 @@ namespace coarse_solve_test {
 namespace {
 
 struct bad_input {
-    const char* arguments; ///< HERE/ is the folder of write_inputs()
+    const char* arguments; ///< HERE/ is the folder of write_inputs(), SHM/ one in /dev/shm
     const char* says;      ///< part of the message
 };
 const bad_input bad_inputs[] = {
@@ -49,6 +49,10 @@ const bad_input bad_inputs[] = {
     {"--json HERE/never.json --solution HERE/never.json", "is the file of --json"},
     {"--gauge HERE/4444.ildg --json HERE/4444.ildg", "4444.ildg: is the file of --gauge, whose place it would take"},
     {"--gauge HERE/4444.ildg --rhs file:HERE/4444.lime --json HERE/./4444.lime", "is the file of --rhs"},
+    {"--gauge HERE/4444.ildg --json /proc/self/rootHERE/4444.ildg", "is the file of --gauge"},
+    {"--gauge SHM/4444.ildg --json SHM/4444.ildg", "is the file of --gauge"},
+    {"--gauge SHM/4444.ildg --json SHM/link", "is the file of --gauge"},
+    {"--json /dev/nul", "--json /dev/nul: can't be written: No such file"},
     {"HERE/4444.toml --json HERE/4444.toml", "is the file of the config"},
     {"HERE/4444.toml --solution HERE/4444.toml", "is the file of the config"},
     {"--gauge HERE/4444.ildg.partial --solution HERE/4444.ildg", "4444.ildg.partial', the file of --gauge"},
@@ -120,10 +124,15 @@ void write_inputs(const scratch_folder& scratch) {
 TEST(BadInput, IsOneClearErrorWithExitCodeTwo) {
     const scratch_folder scratch;
     write_inputs(scratch);
-    const std::string here = scratch / "";
+    const scratch_folder shm("/dev/shm");
+    std::filesystem::copy_file(scratch / "4444.ildg", shm / "4444.ildg");
+    std::filesystem::create_symlink("4444.ildg", shm / "link");
     for (const bad_input& c : bad_inputs) {
         std::string arguments = c.arguments;
-        for (std::size_t at; (at = arguments.find("HERE/")) != std::string::npos;) arguments.replace(at, 5, here);
+        for (const auto& [name, folder] :
+             {std::pair<std::string, std::string>{"HERE/", scratch / ""}, {"SHM/", shm / ""}})
+            for (std::size_t at; (at = arguments.find(name)) != std::string::npos;)
+                arguments.replace(at, name.size(), folder);
 
         const auto run = run_command(on_ranks(2, arguments));
 
@@ -138,8 +147,9 @@ TEST(BadInput, IsOneClearErrorWithExitCodeTwo) {
         EXPECT_LT(seconds, 1) << arguments;
     }
     EXPECT_FALSE(std::filesystem::exists(scratch / "never.json"));
-    EXPECT_EQ(halocline_test::read_text(scratch / "4444.ildg"),
-              halocline_test::read_text(scratch / "4444.ildg.partial"));
+    const std::string whole = halocline_test::read_text(scratch / "4444.ildg.partial");
+    EXPECT_EQ(halocline_test::read_text(scratch / "4444.ildg"), whole);
+    EXPECT_EQ(halocline_test::read_text(shm / "4444.ildg"), whole);
 }
 
 TEST(BadInput, RanksThatTheBlocksForbidAreToldWhichBlocksAllowThem) {

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -24,9 +25,13 @@ class aggregation {
     aggregation(std::shared_ptr<const lattice::site_order> fine, std::shared_ptr<const lattice::site_order> coarse,
                 int vectors);
 
+    /// Writes the spinor (24 reals) of a local site, lexicographic, that replaces a vector's there.
+    using replacement = std::function<void(std::int64_t site, int vector, std::span<float> spinor)>;
     /// Columns <- test vectors, orthonormalised per block and chirality by Gram-Schmidt, twice, products in fp64.
-    /// Err: input_error naming the block and the vector that depends on the previous ones; no communication.
-    void define(std::span<const lattice::field<float>> test_vectors);
+    /// A vector that depends on those before it in a block and chirality is replaced there; returns how often that
+    /// happened on this rank.  No communication.
+    /// Err: input_error naming block and vector, if there is no replacement, or that depends on the others too.
+    std::int64_t define(std::span<const lattice::field<float>> test_vectors, const replacement& replace = {});
 
     /// y = P x, or y += P x.  Cost: reads P once.
     void prolong(lattice::field<float>& y, const lattice::field<float>& x, bool add = false) const noexcept;
@@ -57,7 +62,8 @@ class aggregation {
     [[nodiscard]] const lattice::block_layout& blocks() const { return *fine_->blocks(); }
     [[nodiscard]] float* group(int g, int chirality);
     [[nodiscard]] const float* group(int g, int chirality) const;
-    void orthonormalise(int g, int chirality);
+    std::int64_t orthonormalise(int g, int chirality, const replacement& replace);
+    void replace_lane(int g, int chirality, int vector, int lane, const replacement& replace);
     void restrict_group(int g, int chirality, const batch& fields) const noexcept;
     void sum_lanes(std::span<double> lanes) const;
 

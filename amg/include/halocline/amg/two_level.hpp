@@ -61,7 +61,7 @@ class two_level {
     two_level(const two_level&) = delete;
 
     /// Test vectors, aggregation, coarse operator. Collective.
-    /// Err: error on every rank (dependent vectors, singular diagonal block); job_error.
+    /// Err: error on every rank (a vector of norm 0 or NaN, singular diagonal block); job_error.
     void setup(const progress_callback& tell = {});
 
     /// x = one cycle on D x = b.  Collective.  Pre: setup().
@@ -75,6 +75,7 @@ class two_level {
     [[nodiscard]] std::vector<std::string> notes() const;
 
   private:
+    void random_spinor(std::int64_t site, std::uint32_t number, std::span<float> spinor) const;
     void random_vector(lattice::field<float>& v, std::uint32_t number) const;
     void normalise(lattice::field<float>& v);
     void define();
@@ -93,6 +94,7 @@ class two_level {
     comm::global_sum sum_;
     solvers::field_space<float> space_;
     std::vector<lattice::field<float>> test_vectors_;
+    std::int64_t replaced_columns_ = 0; ///< in P; of all ranks once setup() is through
     lattice::field<float> xc_, bc_;
 };
 

@@ -25,8 +25,9 @@ void refuse_dash(const std::string& flag, const std::string& path, bool may_be_s
 /// Err: input_error that names the flag, and the process that is writing the same file if there is one.
 void check_output(const program& p, const std::string& flag, const std::string& path, const flagged_files& others);
 
-/// A text that rank 0 writes. A pipe or a device (/dev/null, /dev/stdout) will do too: it is opened before the work, so
-/// that a pipe without a reader is reported then, and written to at the end. Pre: p.joined(), and p outlives it.
+/// A text that rank 0 writes. A pipe, a device or an open file (/dev/null, /dev/stdout) will do too: it is opened before
+/// the work, so that a pipe without a reader is reported then, and appended to at the end. Pre: p.joined(), and p
+/// outlives it.
 class text_output {
   public:
     /// "" is no file. `others` as for check_output(). Collective.  Err: input_error that names the flag.
@@ -44,7 +45,7 @@ class text_output {
 
     const program& program_;
     std::string flag_, path_;
-    int stream_ = -1; ///< rank 0's, if it is a pipe or a device
+    int stream_ = -1; ///< rank 0's, if it is a pipe, a device or an open file
 };
 
 } // namespace halocline::app

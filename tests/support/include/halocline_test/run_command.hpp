@@ -23,8 +23,8 @@ struct command_result {
 /// A folder that is removed when the test ends.
 class scratch_folder {
   public:
-    scratch_folder() {
-        std::string name = (std::filesystem::temp_directory_path() / "halocline-test-XXXXXX").string();
+    explicit scratch_folder(const std::filesystem::path& parent = std::filesystem::temp_directory_path()) {
+        std::string name = (parent / "halocline-test-XXXXXX").string();
         if (!::mkdtemp(name.data())) std::abort();
         path_ = name;
     }
