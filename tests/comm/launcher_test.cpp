@@ -74,7 +74,9 @@ TEST(Launcher, LeavesNothingInSharedMemory) {
     send_signal(job_under_test.ranks[0], SIGKILL);
     job_under_test.wait();
     auto left = shared_files("halocline");
-    std::erase_if(left, [](const std::string& f) { return f.starts_with("halocline-ofi-"); }); // those of other tests
+    std::erase_if(left, [](const std::string& f) { // those of other tests
+        return f.starts_with("halocline-ofi-") || f.starts_with("halocline-test-");
+    });
     EXPECT_EQ(left, std::vector<std::string>());
 }
 
