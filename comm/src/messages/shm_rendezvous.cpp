@@ -38,8 +38,8 @@ shm_rendezvous::shm_rendezvous(messenger_core& core, int peer, message_place own
                                const peer_memory& memory, const message_streams& streams)
     : core_(core), peer_(peer), memory_(memory), records_(own.link->record), outbox_(own.box),
       their_records_(theirs.link->record), their_outbox_(theirs.box), streams_(streams),
-      least_shared_(std::min({core.options.synergistic_bytes, core.options.streamed_bytes,
-                              message_streams::least_pushed})) {}
+      least_shared_(
+          std::min({core.options.synergistic_bytes, core.options.streamed_bytes, message_streams::least_pushed})) {}
 
 announcement shm_rendezvous::announce(message_operation& s) noexcept {
     announcement a{.bytes = s.bytes, .place = place_of(core_.job, s.data)};
