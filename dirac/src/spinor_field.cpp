@@ -53,6 +53,12 @@ void write_spinors(const comm::job& j, const lattice::decomposition& cut, const 
     });
     lattice::spinor_totals mine;
     j.collectively([&] {
+        const bool convertible = psi.shared_order() != nullptr && psi.order().lane_width() == 1 &&
+                                 psi.components() == lattice::spinor_components;
+        if (!convertible) { // refused, with what is wrong
+            mine = writer.write(cut.local_box(j.rank()), psi);
+            return;
+        }
         lattice::field<double> changed(psi.shared_order(), psi.components());
         changed.copy_from(psi);
         change_spin_basis(changed);

@@ -137,6 +137,18 @@ TEST(SpinorField, ThatIsNotFiniteIsWrittenByNoRank) {
     EXPECT_TRUE(std::filesystem::is_empty(scratch / ""));
 }
 
+TEST(SpinorField, OfAnotherShapeIsWrittenByNoRank) {
+    const scratch_folder scratch;
+    comm::run_threads(2, [&](const job& j) {
+        const auto cut = decomposition::even({2, 2, 2, 4}, {1, 1, 1, 2});
+        const lattice::coordinate local = cut.local_box(j.rank()).extents;
+        for (const spinor_field& psi :
+             {spinor_field(), spinor_field(local, 12), spinor_field({2, 2, 2, 4}, lattice::spinor_components)})
+            EXPECT_THROW(dirac::write_spinors(j, cut, psi, {}, scratch / "field"), input_error);
+    });
+    EXPECT_TRUE(std::filesystem::is_empty(scratch / ""));
+}
+
 TEST(SpinorField, ThatCannotBeWrittenIsOneErrorOnEveryRank) {
     comm::run_threads(2, [&](const job& j) {
         const auto cut = decomposition::even({2, 2, 2, 4}, {1, 1, 1, 2});
