@@ -143,6 +143,11 @@ status message_engine::wait(std::size_t count, OperationAt&& operation_at, IsSet
     const std::uint64_t begin = longest ? ticks() : 0;
     std::uint64_t moved = core_.moved;
     std::optional<waiter> waiting(core_.job);
+    struct wait_scope {
+        bool& waits;
+        explicit wait_scope(bool& w) noexcept : waits(w) { waits = true; }
+        ~wait_scope() { waits = false; }
+    } const running(waits_);
     for (std::uint64_t polls = 0; !done(); ++polls) {
         progress();
         if (core_.state != status::ok || done()) break;
