@@ -55,8 +55,9 @@ typedef struct halocline_job_options {
 } halocline_job_options;
 
 /* Prints "program: what" on stderr, only on rank 0, whether or not there is a job yet: for errors that all ranks share,
- * in a command line or from HALOCLINE_INPUT_ERROR. On the other ranks it waits for half a second under launchers that
- * end a job at the first rank that fails, so that rank 0 can print first. Local. */
+ * in a command line or from HALOCLINE_INPUT_ERROR. Another rank prints it, with its number, if it is that rank's last
+ * error and could not be shared; else it waits for half a second under launchers that end a job at the first rank that
+ * fails, so that rank 0 can print first. Local. */
 void halocline_say_bad_input(const char* program, const char* what);
 /* The ranks that halocline-run or an MPI launcher started; without a launcher a job of one rank. Collective. options
  * may be NULL. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "errors.hpp"
 
+#include <halocline/comm/bad_input.hpp>
 #include <halocline/comm/slab_full.hpp>
 
 namespace halocline::c {
@@ -9,6 +10,7 @@ namespace {
 struct last_error {
     std::string text = "no error";
     int culprit = -1;
+    bool is_unshared = false; ///< bad input that the other ranks don't know
 };
 thread_local last_error last;
 
@@ -16,6 +18,7 @@ thread_local last_error last;
 
 halocline_status failed(halocline_status why, const std::string& text, int culprit) noexcept {
     last.culprit = culprit;
+    last.is_unshared = false;
     try {
         last.text = text;
     } catch (...) {
@@ -29,6 +32,10 @@ halocline_status caught() noexcept {
         throw;
     } catch (const comm::rank_failure& e) {
         return failed(code_of(e.why()), e.what(), e.culprit());
+    } catch (const comm::unshared_input_error& e) {
+        failed(HALOCLINE_INPUT_ERROR, e.what());
+        last.is_unshared = true;
+        return HALOCLINE_INPUT_ERROR;
     } catch (const input_error& e) {
         return failed(HALOCLINE_INPUT_ERROR, e.what());
     } catch (const job_error& e) {
@@ -43,6 +50,8 @@ halocline_status caught() noexcept {
         return failed(HALOCLINE_OTHER_ERROR, "an exception of unknown type");
     }
 }
+
+bool is_unshared(std::string_view text) noexcept { return last.is_unshared && text == last.text; }
 
 } // namespace halocline::c
 

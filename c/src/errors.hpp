@@ -6,6 +6,7 @@
 #include <halocline/comm/job.hpp>
 
 #include <string>
+#include <string_view>
 
 namespace halocline::c {
 
@@ -13,6 +14,8 @@ namespace halocline::c {
 halocline_status failed(halocline_status why, const std::string& text, int culprit = -1) noexcept;
 /// The exception under way as a status.
 halocline_status caught() noexcept;
+/// Whether this thread's last error has this text and is one that the other ranks don't know.
+bool is_unshared(std::string_view text) noexcept;
 
 inline halocline_status code_of(comm::status s) { return static_cast<halocline_status>(s); }
 static_assert(static_cast<int>(comm::status::misused) == HALOCLINE_MISUSED);

@@ -43,8 +43,11 @@ void keep(halocline_job** job, const comm::job& made) { *job = new halocline_job
 } // namespace
 
 void halocline_say_bad_input(const char* program, const char* what) {
-    if (comm::launched_rank() == 0) {
+    const int rank = comm::launched_rank();
+    if (rank == 0) {
         std::fprintf(stderr, "%s: %s\n", program, what);
+    } else if (c::is_unshared(what)) {
+        std::fprintf(stderr, "%s: rank %d: %s\n", program, rank, what);
     } else {
         comm::wait_for_rank_0_to_report();
     }

@@ -3,9 +3,11 @@
 #include "contract/bodies.hpp"
 
 #include <halocline/base/error.hpp>
+#include <halocline/comm/bad_input.hpp>
 
 #include <chrono>
 #include <fstream>
+#include <iostream>
 #include <thread>
 
 namespace {
@@ -69,6 +71,33 @@ TEST(Pmix, RanksWithOtherOptionsAreRefusedWithBothValues) {
         for (const char* value : {"deadline 60000 ms", "deadline 61000 ms"})
             EXPECT_NE(text.find(value), std::string::npos);
     }
+}
+
+TEST(Pmix, BadInputOfOneRankIsTheErrorOfAll) {
+    ASSERT_STRNE(std::getenv("OMPI_COMM_WORLD_SIZE"), "1") << "one rank has no others";
+    try {
+        if (std::string(std::getenv("OMPI_COMM_WORLD_RANK")) == "1") share_bad_input("no file 'x'");
+        const job j = job::from_environment(over({"shm"}));
+        FAIL();
+    } catch (const unshared_input_error& e) {
+        FAIL() << e.what();
+    } catch (const input_error& e) {
+        const std::string text = e.what();
+        EXPECT_TRUE(text.starts_with("rank 1 on ") && text.ends_with(": no file 'x'")) << text;
+    }
+}
+
+/// A separate run, whose output is judged: rank 1 joins by MPI, and nothing but the launcher can end its MPI_Init.
+TEST(PmixMixed, RanksThatJoinByMpiAreNamed) {
+    const bool by_mpi = std::string(std::getenv("OMPI_COMM_WORLD_RANK")) == "1";
+    EXPECT_THROW(
+        try {
+            const job j = job::from_environment(over({by_mpi ? "mpi" : "shm"}));
+        } catch (const std::exception& e) {
+            std::cout << "refused: " << e.what() << std::endl;
+            throw;
+        },
+        unshared_input_error);
 }
 
 /// A separate run: rank 1 arrives after the others have given up.

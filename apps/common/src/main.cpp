@@ -49,10 +49,11 @@ void refuse_unknown_flags(const CLI::App& cli, int argc, const char* const* argv
 
 /// Rank 0 says it for all; a rank that can't reach the others, for itself.
 void say_bad_input(const program& p, const input_error& e, const std::function<void(const std::string&)>& say) {
-    bool common = p.met() && dynamic_cast<const comm::unshared_input_error*>(&e) == nullptr;
+    const bool is_alone = dynamic_cast<const comm::unshared_input_error*>(&e) != nullptr;
+    bool common = p.met() && !is_alone;
     std::string what = e.what();
     try {
-        if (!p.met()) comm::share_bad_input(what);
+        if (!p.met() && !is_alone) comm::share_bad_input(what);
     } catch (const comm::unshared_input_error&) {
     } catch (const input_error& shared) {
         common = true;

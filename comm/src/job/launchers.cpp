@@ -52,6 +52,17 @@ std::optional<bootstrap> launched(const job_options& options) {
     return std::nullopt;
 }
 
+/// A way to the other ranks for one that can't join them. nullopt: none.
+std::optional<bootstrap> for_a_report() {
+    const job_options unknown;
+    if (auto start = local_bootstrap(unknown)) return start;
+    const bool ended_by_launcher = std::getenv("PMIX_RANK") != nullptr; // together with this rank: nobody waits for it
+    if (!ended_by_launcher) return mpi_bootstrap(unknown);
+    job_options soon;
+    soon.deadline = std::chrono::seconds(1);
+    return pmix_is_built() ? pmix_bootstrap(soon) : std::nullopt;
+}
+
 } // namespace
 
 int launched_rank() {
@@ -77,16 +88,22 @@ void wait_for_rank_0_to_report() {
 }
 
 void share_bad_input(std::string_view what) {
+    const unshared_input_error of_this_rank{std::string(what)};
     std::optional<bootstrap> start;
     try {
-        const job_options unknown;
-        start = local_bootstrap(unknown);
-        const bool ended_by_launcher = std::getenv("PMIX_RANK") != nullptr;
-        if (!start && !ended_by_launcher) start = mpi_bootstrap(unknown);
-    } catch (const input_error&) { // of the two errors, `what` is the user's
-        throw unshared_input_error(std::string(what));
+        start = for_a_report();
+    } catch (const std::exception&) { // of the two errors, `what` is the user's
+        throw of_this_rank;
     }
-    if (start) (void)swap_cards(*start, own_card(*start, {}, "", std::string(what))); // throws what the ranks share
+    try {
+        if (start) (void)swap_cards(*start, own_card(*start, {}, "", std::string(what))); // throws what the ranks share
+    } catch (const unshared_input_error&) {
+        throw of_this_rank;
+    } catch (const input_error&) {
+        throw;
+    } catch (const std::exception&) {
+        throw of_this_rank;
+    }
     throw input_error(std::string(what));
 }
 

@@ -4,6 +4,7 @@
 #include "job/bootstrap.hpp"
 #include "network/loaded_functions.hpp"
 
+#include <halocline/comm/bad_input.hpp>
 #include <halocline/comm/detail/launch.hpp>
 
 #include <algorithm>
@@ -61,6 +62,7 @@ class client {
         return all.substr(0, std::min(all.find(','), all.find(" (")));
     }
 
+    /// Err: rank_failure at the deadline; unshared_input_error if a rank has joined in another way.
     std::vector<std::string> gather(std::string_view mine, std::chrono::milliseconds deadline) {
         const std::string key = "halocline." + std::to_string(++gathers_);
         pmix_value_t value{};
@@ -71,7 +73,11 @@ class client {
         require(commit_(), "PMIx_Commit");
         fence(key, deadline);
         std::vector<std::string> all;
-        for (int r = 0; r < ranks_; ++r) all.push_back(bytes_of(r, key));
+        for (int r = 0; r < ranks_; ++r) {
+            auto bytes = bytes_of(r, key);
+            if (!bytes) refuse_other_ways(r > 0 ? 0 : first_with(key), r);
+            all.push_back(std::move(*bytes));
+        }
         return all;
     }
 
@@ -103,34 +109,47 @@ class client {
         return size;
     }
 
-    std::string bytes_of(int rank, const std::string& key) {
+    /// What a rank has put under `key`. nullopt if it is not there, for a rank of another node within a second.
+    std::optional<std::string> bytes_of(int rank, const std::string& key) {
+        pmix_info_t timeout{};
+        std::strncpy(timeout.key, PMIX_TIMEOUT, sizeof timeout.key - 1);
+        timeout.value.type = PMIX_INT;
+        timeout.value.data.integer = 1; // seconds
         const pmix_proc_t who = process(static_cast<pmix_rank_t>(rank));
         pmix_value_t* value = nullptr;
-        require(get_(&who, key.c_str(), nullptr, 0, &value), ("PMIx_Get of rank " + std::to_string(rank)).c_str());
+        if (get_(&who, key.c_str(), &timeout, 1, &value) != PMIX_SUCCESS) return std::nullopt;
         std::string bytes(value->data.bo.bytes, value->data.bo.size);
         std::free(value->data.bo.bytes);
         std::free(value);
         return bytes;
     }
 
+    /// The first rank that has put something under `key`, at most this one.
+    int first_with(const std::string& key) {
+        int r = 0;
+        while (r < rank() && !bytes_of(r, key)) ++r;
+        return r;
+    }
+
+    /// A rank came to the server's fence, perhaps to that of MPI_Init, but put nothing there, so no rank can tell all
+    /// others. The first of those that did reports it for all: the launcher then ends the job.
+    [[noreturn]] void refuse_other_ways(int joined, int other) const {
+        if (rank() != joined) wait_for_rank_0_to_report();
+        throw unshared_input_error(
+            "ranks disagree on how they join the job: rank " + std::to_string(joined) + " does through " + version() +
+            ", since its [comm] transports have no 'mpi', and rank " + std::to_string(other) +
+            " does not: its transports have 'mpi', or its [comm] bootstrap is another, or it is no program of "
+            "halocline; give every rank the same, in the program, in the file of $HALOCLINE_CONFIG (has every host the "
+            "same one?) and in HALOCLINE_COMM_...");
+    }
+
     /// ", missing: rank 1, rank 4,": the ranks whose part of this gather the server lacks; "" if it does not say. For
     /// ranks of other nodes their servers are asked; a rank may also have arrived after the deadline.
     std::string missing(const std::string& key) {
         constexpr int most_named = 4; // each may take a second
-        pmix_info_t timeout{};
-        std::strncpy(timeout.key, PMIX_TIMEOUT, sizeof timeout.key - 1);
-        timeout.value.type = PMIX_INT;
-        timeout.value.data.integer = 1; // seconds
         std::string names;
         for (int r = 0, named = 0; r < ranks_ && named < most_named; ++r) {
-            if (r == rank()) continue;
-            const pmix_proc_t who = process(static_cast<pmix_rank_t>(r));
-            pmix_value_t* value = nullptr;
-            if (get_(&who, key.c_str(), &timeout, 1, &value) == PMIX_SUCCESS) {
-                std::free(value->data.bo.bytes);
-                std::free(value);
-                continue;
-            }
+            if (r == rank() || bytes_of(r, key)) continue;
             names += (names.empty() ? ", missing: rank " : ", rank ") + std::to_string(r);
             if (++named == most_named) names += ", perhaps more";
         }

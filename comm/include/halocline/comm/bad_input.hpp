@@ -27,9 +27,9 @@ void wait_for_rank_0_to_report();
 /// Called instead of job::from_environment() by a rank that found bad input, so that every rank, whichever of the two
 /// it calls, ends with the same error. If this rank simply exited, the others could wait for it: MPICH's launcher ends
 /// nobody before MPI_Init.
-/// Err: always input_error: `what`, prefixed with the rank unless all ranks have the same text. unshared_input_error if
-///      what the launcher left to this rank is damaged. job_error if the others can't be reached. Under a launcher with
-///      a PMIx server, which ends the job itself, only this rank's `what`.
+/// Err: always input_error: `what`, prefixed with the rank unless all ranks have the same text. unshared_input_error
+///      with `what` if the others can't be reached: what the launcher left to this rank is damaged, a rank has died, or,
+///      under a launcher with a PMIx server, not all have come within a second (it ends the job itself).
 [[noreturn]] void share_bad_input(std::string_view what);
 
 } // namespace halocline::comm
