@@ -15,7 +15,7 @@ using lattice::dimensions;
 using lattice::side;
 
 star_edges::star_edges(const comm::job& j, const lattice::decomposition& cut, const stencil_options& options, star s,
-                       bool of_reals) {
+                       std::size_t real_bytes) {
     phases.fill(1);
     const boundary_phases asked = with_signs(options.phases, options.boundaries);
     const auto text_of = [&](int mu, const char* format) {
@@ -26,14 +26,21 @@ star_edges::star_edges(const comm::job& j, const lattice::decomposition& cut, co
     std::string all;
     for (int mu = 0; mu < dimensions; ++mu)
         all += text_of(mu, mu == 0 ? "(%.17g, %.17g) in %c" : ", (%.17g, %.17g) in %c");
-    j.agree("the phases of stencil '" + options.name + "'", all);
+    const std::string format(to_string(options.format));
+    char scaled[40];
+    std::snprintf(scaled, sizeof scaled, " of %.17g * value", options.scale);
+    j.agree("the phases and messages of stencil '" + options.name + "'", all + ", messages " + format + scaled);
     j.collectively([&] {
+        if (options.format != message_format::as_stored && real_bytes != sizeof(float))
+            throw input_error("stencil '" + options.name + "': " + format +
+                              " messages are made of floats; its fields " +
+                              (real_bytes == 0 ? "are not of float or double" : "are of double"));
         for (int mu = 0; mu < dimensions; ++mu) {
             const bool open = options.boundaries[mu] == lattice::boundary::open, twisted = !open && asked[mu] != 1.0;
             leaves[mu] = cut.rank_grid()[mu] > 1 || open || twisted || options.self_exchange;
             if (!twisted) continue;
             const std::string who = "stencil '" + options.name + "': " + text_of(mu, "phase (%g, %g) in %c: ");
-            if (!of_reals) throw input_error(who + "its fields are not of float or double");
+            if (real_bytes == 0) throw input_error(who + "its fields are not of float or double");
             if (!std::isfinite(asked[mu].real()) || !std::isfinite(asked[mu].imag()))
                 throw input_error(who + "must be finite");
             if (asked[mu].imag() != 0 && s.components % 2 != 0)

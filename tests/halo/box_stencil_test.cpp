@@ -255,6 +255,35 @@ TEST(BoxStencil, RefusesToReadStaleGhosts) {
     EXPECT_THROW(s.for_boundary(nothing), error);
 }
 
+// A sum over the corners of a square around each site, of a value that 16 bits round to 1; with and without them.
+TEST(BoxStencil, RoundsGhostsThatTravelIn16Bits) {
+    const comm::job j = comm::job::single(small_job());
+    constexpr float value = 1 + 0x1p-12F;
+    const auto sums = [&](halo::message_format format) {
+        box_stencil<float> s(j, decomposition::even({3, 3, 1, 1}, {1, 1, 1, 1}),
+                             {.widths = {{1, 1, 0, 0}, {1, 1, 0, 0}}, .format = format});
+        for (float& v : s.field(0).values()) v = value;
+        const auto kernel = [&](const auto& n) {
+            s.field(1).data()[n.index()] =
+                n.at({-1, -1, 0, 0}) + n.at({1, -1, 0, 0}) + n.at({-1, 1, 0, 0}) + n.at({1, 1, 0, 0});
+        };
+        s.start(0);
+        s.for_interior(kernel);
+        s.finish_or_throw();
+        s.for_boundary(kernel);
+        std::vector<float> inner;
+        for (int y = 0; y < 3; ++y)
+            for (int x = 0; x < 3; ++x) inner.push_back(s.field(1).data()[s.index({x, y, 0, 0})]);
+        return inner;
+    };
+    constexpr float corner = 3 + value, edge = 2 + 2 * value, middle = 4 * value;
+    const std::vector<float> rounded{corner, edge, corner, edge, middle, edge, corner, edge, corner};
+
+    EXPECT_EQ(sums(halo::message_format::as_stored), std::vector<float>(9, middle));
+    EXPECT_EQ(sums(halo::message_format::half), rounded);
+    EXPECT_EQ(sums(halo::message_format::bfloat16), rounded);
+}
+
 TEST(BoxStencil, RefusesWhatMakesNoStencil) {
     const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
     const comm::job j = comm::job::single(small_job());

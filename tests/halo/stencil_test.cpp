@@ -11,6 +11,7 @@
 #include <halocline_test/allocation_counter.hpp>
 
 #include <barrier>
+#include <cmath>
 #include <cstdlib>
 #include <optional>
 
@@ -326,7 +327,111 @@ TEST(Stencil, RefusesPhasesThatDifferBetweenRanks) {
         stencil<double> s(j, cut, {.name = "twisted", .phases = {1, 1, 1, j.rank() == 0 ? 1.0 : -1.0}});
     });
     for (const std::string& text : texts)
-        for (const char* const part : {"the phases of stencil 'twisted'", "(1, 0) in t", "(-1, 0) in t"})
+        for (const char* const part : {"the phases and messages of stencil 'twisted'", "(1, 0) in t", "(-1, 0) in t"})
+            EXPECT_NE(text.find(part), std::string::npos) << text;
+}
+
+/// A step of a sum over all neighbours with different weights, by a stencil of floats that starts from small integers.
+std::vector<float> after_a_step(const comm::job& j, const decomposition& cut, const stencil_options& options) {
+    constexpr star shape{.radius = 2, .components = 2};
+    stencil<float, shape> s(j, cut, options);
+    field<float> u = s.make_field(), next = s.make_field();
+    for (std::int64_t i = 0; i < u.volume(); ++i)
+        for (int c = 0; c < 2; ++c) u.at(i, c) = static_cast<float>(std::fmod(first_value(s.global_site(i), c), 200));
+    const auto kernel = [&](const auto& n) {
+        for (int c = 0; c < 2; ++c) {
+            float sum = n.here(c);
+            for (int mu = 0; mu < dimensions; ++mu)
+                for (const int k : {-2, -1, 1, 2}) sum += static_cast<float>(weight(mu, k)) * n.at(mu, k, c);
+            next.data()[2 * n.index() + c] = sum;
+        }
+    };
+    s.start(u);
+    s.for_interior(kernel);
+    s.finish_or_throw();
+    s.for_boundary(kernel);
+    const bool is_rounded = options.format != halo::message_format::as_stored;
+    EXPECT_EQ(s.exchange().options().bytes_per_site, is_rounded ? 4U : 8U);
+    return {next.values().begin(), next.values().end()};
+}
+
+TEST(Stencil, SendsWhatFitsInto16BitsUnchanged) {
+    for (const int ranks : {1, 2, 4})
+        for (const auto format : {halo::message_format::half, halo::message_format::bfloat16})
+            run(ranks, [&](const comm::job& j) {
+                const auto cut = decomposition::chosen({6, 4, 4, 8}, ranks);
+                stencil_options options{.boundaries = {boundary::open, boundary::periodic, boundary::antiperiodic},
+                                        .phases = {1, {0, 1}, 1, 1},
+                                        .self_exchange = true};
+                const std::vector<float> whole = after_a_step(j, cut, options);
+                options.format = format;
+                options.scale = 4;
+                EXPECT_EQ(after_a_step(j, cut, options), whole);
+            });
+}
+
+// A sum along x of three sites, of which the first and the last need ghosts.
+TEST(Stencil, RoundsGhostsThatTravelIn16Bits) {
+    const comm::job j = comm::job::single(small_job());
+    const auto sums = [&](float value, halo::message_format format, double scale) {
+        stencil<float> s(j, decomposition::even({3, 1, 1, 1}, {1, 1, 1, 1}),
+                         {.self_exchange = true, .format = format, .scale = scale});
+        field<float> u = s.make_field(), next = s.make_field();
+        for (float& v : u.values()) v = value;
+        const auto kernel = [&](const auto& n) { next.data()[n.index()] = n.at(0, -1) + n.at(0, 1); };
+        s.start(u);
+        s.for_interior(kernel);
+        s.finish_or_throw();
+        s.for_boundary(kernel);
+        return std::vector<float>(next.values().begin(), next.values().end());
+    };
+    const auto half = halo::message_format::half, bfloat16 = halo::message_format::bfloat16;
+    constexpr float above_one = 1 + 0x1p-12F, tiny = 0x1.8p-24F;
+
+    EXPECT_EQ(sums(above_one, half, 1), (std::vector<float>{1 + above_one, 2 * above_one, above_one + 1}));
+    EXPECT_EQ(sums(above_one, bfloat16, 1), (std::vector<float>{1 + above_one, 2 * above_one, above_one + 1}));
+    EXPECT_EQ(sums(tiny, half, 1), (std::vector<float>{0x1p-23F + tiny, 2 * tiny, tiny + 0x1p-23F}));
+    EXPECT_EQ(sums(tiny, half, 0x1p12), (std::vector<float>{2 * tiny, 2 * tiny, 2 * tiny}));
+}
+
+TEST(Stencil, TellsOfAFieldThatWasMarkedAlsoIfItsMessagesAreRounded) {
+    const comm::job j = comm::job::single(small_job());
+    for (const auto level : {check_level::light, check_level::normal}) {
+        stencil<float> s(j, decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1}),
+                         {.name = "s", .self_exchange = true, .format = halo::message_format::half, .checks = level});
+        field<float> u = s.make_field();
+        const auto nothing = [](const auto&) {};
+        s.start(u);
+        EXPECT_THROW(s.for_boundary(nothing), error);
+        s.finish_or_throw();
+        EXPECT_NO_THROW(s.for_boundary(nothing));
+        u.mark_written();
+        if (level == check_level::light)
+            EXPECT_NO_THROW(s.for_boundary(nothing));
+        else
+            EXPECT_THROW(s.for_boundary(nothing), error);
+    }
+}
+
+TEST(Stencil, RefusesFormatsThatDoNotFit) {
+    const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 1});
+    const comm::job j = comm::job::single(small_job());
+    stencil_options options{.name = "s", .format = halo::message_format::half};
+
+    EXPECT_EQ(refusal([&] { stencil<double>(j, cut, options); }),
+              "stencil 's': half messages are made of floats; its fields are of double");
+    EXPECT_EQ(refusal([&] { stencil<int>(j, cut, options); }),
+              "stencil 's': half messages are made of floats; its fields are not of float or double");
+    EXPECT_EQ(refusal([&] { stencil<float>(j, cut, options); }), "accepted");
+    options.scale = 0;
+    EXPECT_NE(refusal([&] { stencil<float>(j, cut, options); }).find("scale"), std::string::npos);
+
+    const auto texts = refusals(2, [&](const comm::job& two) {
+        const auto format = two.rank() == 0 ? halo::message_format::half : halo::message_format::bfloat16;
+        stencil<float> s(two, decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2}), {.name = "s", .format = format});
+    });
+    for (const std::string& text : texts)
+        for (const char* const part : {"messages half of 1 * value", "messages bfloat16 of 1 * value"})
             EXPECT_NE(text.find(part), std::string::npos) << text;
 }
 
@@ -371,26 +476,28 @@ TEST(Stencil, MakesNoAllocationInTheTimeLoop) {
     const auto cut = decomposition::even({8, 4, 4, 7}, {1, 1, 1, 2});
     std::barrier meet(2);
 
-    run(2, [&](const comm::job& j) {
-        const stencil_options options{.boundaries = {boundary::open, boundary::antiperiodic}, .phases = {1, 1, 1, -1}};
-        stencil<float, star{.radius = 2}> s(j, cut, options);
-        field<float> u = s.make_field(), next = s.make_field();
-        const auto kernel = [&](const auto& n) { next.data()[n.index()] = n.here() + n.at(3, 2) + n.at(0, -2); };
-        meet.arrive_and_wait();
-        const std::uint64_t before = allocations();
-        meet.arrive_and_wait();
-        for (int step = 0; step < 100; ++step) {
-            s.start(u);
-            s.for_interior(kernel);
-            s.finish_or_throw();
-            s.for_boundary(kernel);
-            s.set_outside([&](const coordinate&, int) { return 0.0F; });
-            u.swap(next);
-        }
-        meet.arrive_and_wait();
-        const std::uint64_t after = allocations();
-        meet.arrive_and_wait();
+    for (const auto format : {halo::message_format::as_stored, halo::message_format::half})
+        run(2, [&](const comm::job& j) {
+            const stencil_options options{
+                .boundaries = {boundary::open, boundary::antiperiodic}, .phases = {1, 1, 1, -1}, .format = format};
+            stencil<float, star{.radius = 2}> s(j, cut, options);
+            field<float> u = s.make_field(), next = s.make_field();
+            const auto kernel = [&](const auto& n) { next.data()[n.index()] = n.here() + n.at(3, 2) + n.at(0, -2); };
+            meet.arrive_and_wait();
+            const std::uint64_t before = allocations();
+            meet.arrive_and_wait();
+            for (int step = 0; step < 100; ++step) {
+                s.start(u);
+                s.for_interior(kernel);
+                s.finish_or_throw();
+                s.for_boundary(kernel);
+                s.set_outside([&](const coordinate&, int) { return 0.0F; });
+                u.swap(next);
+            }
+            meet.arrive_and_wait();
+            const std::uint64_t after = allocations();
+            meet.arrive_and_wait();
 
-        EXPECT_EQ(after - before, 0U);
-    });
+            EXPECT_EQ(after - before, 0U);
+        });
 }

@@ -44,6 +44,9 @@ struct box_stencil_options {
     /// faces: for kernels that reach along one dimension at a time; edges and corners are not sent then.
     shell shape = shell::box;
     corner_route corners = corner_route::automatic;
+    /// How values travel: see shell_options. With half and bfloat16 ghosts are rounded, so results depend on the cut.
+    message_format format = message_format::as_stored;
+    double scale = 1;
     /// normal and above: for_boundary() detects a field that was written since start(). comm: see
     /// shell_options::checks.
     check_level checks = default_checks();
@@ -178,6 +181,8 @@ box_stencil<T, Components>::box_stencil(const comm::job& j, const lattice::decom
              .phases = with_signs(options.phases, options.boundaries),
              .shape = options.shape,
              .corners = options.corners,
+             .format = options.format,
+             .scale = options.scale,
              .checks = options.checks},
             bindings()) {}
 

@@ -12,6 +12,8 @@
 #include <halocline/comm/job.hpp>
 #include <halocline/comm/status.hpp>
 #include <halocline/halo/detail/boundary_phases.hpp>
+#include <halocline/halo/message_format.hpp>
+#include <halocline/halo/packer.hpp>
 #include <halocline/halo/plan.hpp>
 #include <halocline/lattice/decomposition.hpp>
 #include <halocline/lattice/field.hpp>
@@ -24,8 +26,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace halocline::halo {
@@ -50,8 +54,12 @@ struct stencil_options {
     /// Exchanges periodic dimensions that are not cut with this rank itself, instead of wrapping around locally (for
     /// tests).
     bool self_exchange = false;
-    /// normal and above: for_boundary() detects a field that was written since start(). comm: see
-    /// plan_options::checksums.
+    /// How values travel. half and bfloat16, for fields of float: half the bytes, and rounded ghosts, so that results
+    /// depend on the cut. Messages hold scale * value.
+    message_format format = message_format::as_stored;
+    double scale = 1;
+    /// normal and above: for_boundary() detects a field that was written since start(); one whose messages are rounded
+    /// only if it was marked. comm: see plan_options::checksums.
     check_level checks = default_checks();
 };
 
@@ -142,11 +150,11 @@ class star_table {
 
 /// What a stencil does at the ends of the dimensions.
 struct star_edges {
-    /// Collective. of_reals: are its fields of float or double?
-    /// Err: on every rank: input_error: phases that differ between ranks, a phase that does not fit the components, or
-    ///      a dimension shorter than the radius.
+    /// Collective. real_bytes: 4 if its fields are of float, 8 of double, 0 of anything else.
+    /// Err: on every rank: input_error: phases or formats that differ between ranks, a format that does not fit the
+    ///      fields, a phase that does not fit the components, or a dimension shorter than the radius.
     star_edges(const comm::job& j, const lattice::decomposition& cut, const stencil_options& options, star s,
-               bool of_reals);
+               std::size_t real_bytes);
 
     std::array<bool, lattice::dimensions> leaves{};            ///< does a box leave itself (see star_table)?
     std::array<std::complex<double>, lattice::faces> phases{}; ///< of the field behind each face of this rank
@@ -167,9 +175,10 @@ class stencil {
 
   public:
     /// Collective.
-    /// Err: as halo::plan; on every rank: input_error for phases that differ between ranks, for a phase or an
-    ///      antiperiodic boundary where T is not float or double, or which is not real where the number of components
-    ///      is odd, or in a dimension that is shorter than the radius.
+    /// Err: as halo::plan; on every rank: input_error for phases or formats that differ between ranks, for half or
+    ///      bfloat16 where T is not float, a scale that packers refuse, for a phase or an antiperiodic boundary where T
+    ///      is not float or double, or which is not real where the number of components is odd, or in a dimension that
+    ///      is shorter than the radius.
     stencil(const comm::job& j, const lattice::decomposition& cut, const stencil_options& options = {});
 
     /// A field of zeros for this stencil: lexicographic, without ghosts.
@@ -194,12 +203,12 @@ class stencil {
     /// Waits for the ghosts; finish_or_throw() turns a bad status into an exception, as halo::plan does.
     [[nodiscard]] comm::status finish() noexcept {
         const comm::status s = plan_.finish();
-        if (s == comm::status::ok) continue_beyond_edges();
+        if (s == comm::status::ok) complete_ghosts();
         return s;
     }
     void finish_or_throw() {
         plan_.finish_or_throw();
-        continue_beyond_edges();
+        complete_ghosts();
     }
     /// Calls the kernel for every other site.
     /// Err: error if the exchange is not finished, or (checks normal) if u was written since start().
@@ -239,14 +248,24 @@ class stencil {
         (void)*order_;
         return order_.pointer();
     }
-    /// Fills continued_.
-    void continue_beyond_edges() noexcept;
+    [[nodiscard]] static plan_options options_of_plan(const stencil_options& options,
+                                                      std::shared_ptr<const lattice::site_order> order);
+    /// Fills completed_.
+    void complete_ghosts() noexcept;
+    /// Err: error if the source was marked as written since start().
+    void require_unmarked() const;
 
-    /// The layers behind a face beyond which the field continues times a phase.
-    struct continued_layers {
+    /// The layers behind a face that are not read from the message as they came: beyond it the field continues times a
+    /// phase, or the message is rounded.
+    struct completed_layers {
         std::complex<double> phase = 1;
         std::vector<std::int32_t> sites; // that continue there, if no message brings them
-        std::vector<T> values;           // in message order; none: no phase
+        std::vector<T> values;           // in message order; none: the message's own are read
+    };
+    /// For half and bfloat16.
+    struct rounding {
+        packer<float> pack;
+        std::uint64_t version = 0; // of the source when it was started
     };
 
     lattice::box local_;
@@ -254,7 +273,8 @@ class stencil {
     plan plan_;
     star_edges edges_;
     star_table table_;
-    std::array<continued_layers, lattice::faces> continued_;
+    std::optional<rounding> rounding_;
+    std::array<completed_layers, lattice::faces> completed_;
     std::array<std::vector<T>, lattice::faces> outside_; // behind the open edges of this rank, in message order
     const lattice::field<T>* source_ = nullptr;          // the last one started
     std::uint64_t epoch_ = 1;                            // the exchange that brings its ghosts
@@ -267,25 +287,21 @@ template <class T, star Star>
 stencil<T, Star>::stencil(const comm::job& j, const lattice::decomposition& cut, const stencil_options& options)
     : local_(cut.local_box(std::min(j.rank(), cut.ranks() - 1))), // the plan refuses a job of another size
       order_("a stencil", lattice::site_order::lexicographic(local_.extents)),
-      plan_(j, cut,
-            {.name = options.name,
-             .widths = {{Star.radius, Star.radius, Star.radius, Star.radius},
-                        {Star.radius, Star.radius, Star.radius, Star.radius}},
-             .boundaries = options.boundaries,
-             .bytes_per_site = sizeof(T) * Star.components,
-             .self_exchange = options.self_exchange,
-             .select = {},
-             .order = order_.pointer(),
-             .checks = options.checks}),
-      edges_(j, cut, options, Star, std::is_floating_point_v<T>), table_(local_.extents, edges_.leaves, Star.radius) {
+      plan_(j, cut, options_of_plan(options, order_.pointer())),
+      edges_(j, cut, options, Star, std::is_floating_point_v<T> ? sizeof(T) : 0),
+      table_(local_.extents, edges_.leaves, Star.radius) {
+    if (options.format != message_format::as_stored) // so T is float
+        rounding_ = rounding{packer<float>(
+            plan_, cut, order(),
+            {.components = Star.components, .format = options.format, .scale = options.scale, .projections = {}})};
     for (int i = 0; i < lattice::faces; ++i) {
         const face f = lattice::face_of(i);
-        const bool has_message = plan_.message_of(f) >= 0;
+        const bool has_message = plan_.message_of(f) >= 0, is_twisted = edges_.phases[i] != 1.0;
         const std::int64_t values = local_.volume() / local_.extents[f.mu] * Star.radius * Star.components;
-        if (edges_.phases[i] != 1.0) {
-            continued_[i].phase = edges_.phases[i];
-            continued_[i].values.resize(values);
-            if (!has_message) continued_[i].sites = sites_across(local_.extents, f, Star.radius);
+        if (is_twisted || (has_message && rounding_)) {
+            completed_[i].phase = edges_.phases[i];
+            completed_[i].values.resize(values);
+            if (!has_message) completed_[i].sites = sites_across(local_.extents, f, Star.radius);
         } else if (edges_.leaves[f.mu] && !has_message) {
             outside_[i].resize(values);
         }
@@ -293,21 +309,46 @@ stencil<T, Star>::stencil(const comm::job& j, const lattice::decomposition& cut,
 }
 
 template <class T, star Star>
-void stencil<T, Star>::continue_beyond_edges() noexcept {
+plan_options stencil<T, Star>::options_of_plan(const stencil_options& options,
+                                               std::shared_ptr<const lattice::site_order> order) {
+    constexpr int r = Star.radius;
+    return {.name = options.name,
+            .widths = {{r, r, r, r}, {r, r, r, r}},
+            .boundaries = options.boundaries,
+            .bytes_per_site = bytes_per_real(options.format, sizeof(T)) * Star.components,
+            .self_exchange = options.self_exchange,
+            .select = {},
+            .order = std::move(order),
+            .checks = options.checks};
+}
+
+template <class T, star Star>
+void stencil<T, Star>::complete_ghosts() noexcept {
     if constexpr (std::is_floating_point_v<T>)
         for (int i = 0; i < lattice::faces; ++i) {
-            continued_layers& beyond = continued_[i];
-            if (beyond.values.empty()) continue;
-            T* const values = beyond.values.data();
+            completed_layers& layers = completed_[i];
+            if (layers.values.empty()) continue;
+            const auto count = static_cast<std::int64_t>(layers.values.size());
+            const face f = lattice::face_of(i);
+            T* const values = layers.values.data();
             const T* from = values;
-            if (beyond.sites.empty())
-                from = plan_.ghosts<T>(lattice::face_of(i)).data();
-            else
-                for (std::size_t k = 0; k < beyond.sites.size(); ++k)
-                    std::copy_n(source_->data() + std::int64_t{beyond.sites[k]} * Star.components, Star.components,
-                                values + k * Star.components);
-            multiply(from, values, static_cast<std::int64_t>(beyond.values.size()), beyond.phase);
+            for (std::size_t k = 0; k < layers.sites.size(); ++k)
+                std::copy_n(source_->data() + std::int64_t{layers.sites[k]} * Star.components, Star.components,
+                            values + k * Star.components);
+            if (layers.sites.empty()) {
+                if constexpr (std::is_same_v<T, float>)
+                    if (rounding_) rounding_->pack.unpack(plan_.ghost(f), 0, count / Star.components, values);
+                if (!rounding_) from = plan_.ghosts<T>(f).data();
+            }
+            if (layers.phase != 1.0) multiply(from, values, count, layers.phase);
         }
+}
+
+template <class T, star Star>
+void stencil<T, Star>::require_unmarked() const {
+    if (plan_.options().checks >= check_level::normal && source_->version() != rounding_->version)
+        throw error("stencil '" + plan_.options().name +
+                    "': stale ghosts: the field was marked as written since start()");
 }
 
 template <class T, star Star>
@@ -334,6 +375,12 @@ void stencil<T, Star>::start(const lattice::field<T>& u) {
                           "': the field was not made by this stencil's make_field()");
     source_ = &u;
     epoch_ = plan_.epoch() + 1;
+    if constexpr (std::is_same_v<T, float>)
+        if (rounding_) {
+            rounding_->version = u.version();
+            plan_.start(rounding_->pack.of(u));
+            return;
+        }
     plan_.start(u);
 }
 
@@ -381,10 +428,13 @@ void stencil<T, Star>::for_boundary(Kernel&& kernel) const {
     (void)order(); // throws if it was moved from
     if (plan_.epoch() != epoch_)
         throw error("stencil '" + plan_.options().name + "': for_boundary() before finish(): its ghosts are stale");
-    plan_.require_fresh(*source_);
+    if (rounding_)
+        require_unmarked();
+    else
+        plan_.require_fresh(*source_);
     sources_of_values sources{source_->data()};
     for (int i = 0; i < lattice::faces; ++i)
-        sources[1 + i] = !continued_[i].values.empty()                ? continued_[i].values.data()
+        sources[1 + i] = !completed_[i].values.empty()                ? completed_[i].values.data()
                          : plan_.message_of(lattice::face_of(i)) >= 0 ? plan_.ghosts<T>(lattice::face_of(i)).data()
                                                                       : outside_[i].data();
     constexpr int radius = Star.radius, components = Star.components;
