@@ -14,6 +14,7 @@
 #include <list>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <span>
 #include <string>
@@ -319,6 +320,48 @@ inline void expect_farewell_ends_the_wait(const job& j, std::size_t count = 100)
             EXPECT_EQ(step(out), status::ok);
         }
     }
+    j.barrier();
+}
+
+/// A window that its owner destroys without connecting it: its connected partner's waits end, a receiver's for data and
+/// a sender's for the token, by wait() or by test(); a partner that is not connected yet is told by connect().
+inline void expect_an_end_that_never_connects_is_noticed(const job& j, std::size_t count = 100) {
+    const auto step = [](auto& w, bool by_test) {
+        if (w.init() != status::ok || w.post() != status::ok) return w.state();
+        while (by_test && !w.test()) {
+        }
+        return w.wait();
+    };
+    for (const bool connects : {true, false})
+        for (const bool by_test : {false, true}) {
+            words buffer(count, 0, &j.memory());
+            const bool takes_part = j.ranks() >= 2 && j.rank() < 2;
+            std::optional<connection> c;
+            std::optional<recv_window<std::uint64_t>> in;
+            std::optional<send_window<std::uint64_t>> out;
+            if (takes_part) {
+                c.emplace(j, 1 - j.rank());
+                in.emplace(*c, buffer);
+                out.emplace(*c, buffer);
+            }
+            if (j.rank() == 0 && takes_part && connects) c->connect();
+            j.barrier();
+            if (j.rank() == 1) {
+                in.reset();
+                out.reset();
+            }
+            j.barrier();
+            if (j.rank() != 0 || !takes_part) continue;
+            if (!connects) {
+                std::this_thread::sleep_for(std::chrono::milliseconds(200)); // letters are slower than the barrier
+                EXPECT_THROW(c->connect(), input_error);
+                continue;
+            }
+            EXPECT_EQ(step(*in, by_test), status::aborted) << in->pending();
+            status s = step(*out, by_test);
+            for (int k = 0; k < 20 && s == status::ok; ++k) s = step(*out, by_test); // some may go into slots
+            EXPECT_EQ(s, status::aborted) << out->pending();
+        }
     j.barrier();
 }
 

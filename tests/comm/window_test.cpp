@@ -40,6 +40,11 @@ TEST_F(Window, UnlikeEndsAreRefused) { expect_unlike_ends_are_refused(job_); }
 TEST_F(Window, OfNothingKeepsItsSteps) { expect_windows_of_nothing_keep_their_steps(job_); }
 TEST_F(Window, MisuseIsTold) { expect_misuse_is_told(job_); }
 TEST_F(Window, FarewellEndsTheWait) { expect_farewell_ends_the_wait(job_); }
+TEST_F(Window, AnEndThatNeverConnectsIsNoticed) {
+    expect_an_end_that_never_connects_is_noticed(job_);
+    expect_an_end_that_never_connects_is_noticed(job_, 1);
+    expect_an_end_that_never_connects_is_noticed(job_, 20'000);
+}
 
 TEST_F(Window, NoAllocationBetweenInitAndWait) {
     if (job_.transport() != "self" && job_.transport() != "shm") GTEST_SKIP() << "promised of shared memory";

@@ -75,6 +75,10 @@ TEST(WindowThreads, FarewellEndsTheWait) {
     run_threads(2, [](const job& j) { expect_farewell_ends_the_wait(j); });
 }
 
+TEST(WindowThreads, AnEndThatNeverConnectsIsNoticed) {
+    run_threads(2, [](const job& j) { expect_an_end_that_never_connects_is_noticed(j); });
+}
+
 TEST(WindowThreads, NoAllocationBetweenInitAndWait) {
     run_threads(1, [](const job& j) { expect_no_allocation(j); });
 }

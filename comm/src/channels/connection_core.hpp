@@ -35,6 +35,7 @@ class connection_core {
     //   'c'       in the n-th call of connect(): the numbers of windows
     //   's', 'r'  the card of the n-th send or receive window
     //   'S', 'R'  that window is connected (over verbs, where the other end must not write before)
+    //   'g', 'G'  that send or receive window was destroyed before it was connected, so it says no farewell
     /// The key of a letter written by this end; peers_key(): by the peer.
     [[nodiscard]] std::string own_key(char kind, std::uint32_t n) const;
     [[nodiscard]] std::string peers_key(char kind, std::uint32_t n) const;

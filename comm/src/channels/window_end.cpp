@@ -4,6 +4,7 @@
 #include "control/wire.hpp"
 #include "job/waiting.hpp"
 
+#include <exception>
 #include <utility>
 
 namespace halocline::comm {
@@ -17,7 +18,9 @@ std::string shown(std::size_t count, const std::string& element) { return std::t
 
 window_end::window_end(std::shared_ptr<connection_core> c, window_request r)
     : connection_(std::move(c)), core_(connection_->job.core()), request_(std::move(r)),
-      number_(request_.sends ? connection_->sends : connection_->recvs), way_(make_way()) {
+      number_(request_.sends ? connection_->sends : connection_->recvs),
+      never_connected_(connection_->peer, connection_->peers_key(request_.sends ? 'G' : 'g', number_)),
+      way_(make_way()) {
     job_core& job = core();
     job.windows.due.reserve(job.windows.count + 1); // so that the data path never allocates
     wire_writer card;
@@ -53,10 +56,28 @@ window_end::way window_end::make_way() {
 
 window_end::~window_end() {
     job_core& job = core();
+    if (phase_ == phase::made && !job.in_forked_child()) say_never_connected();
     std::erase(connection_->windows, this);
     std::erase(job.windows.due, this);
     --job.windows.count;
     if (request_.sends && phase_ == phase::posted) --job.windows.sending;
+}
+
+void window_end::say_never_connected() noexcept {
+    try {
+        connection_->send_letter(request_.sends ? 'g' : 'G', number_, "");
+    } catch (const std::exception&) { // the peer is gone, too
+    }
+}
+
+bool window_end::partner_never_connected() noexcept {
+    try {
+        keyed_letters& letters = core().windows.letters;
+        letters.collect(core().post);
+        return letters.find(never_connected_) != nullptr;
+    } catch (const std::exception&) { // a peer that can't be reached any more is the wait's business
+        return false;
+    }
 }
 
 void window_end::connect(const std::string& peer_card) {
@@ -73,6 +94,11 @@ void window_end::connect(const std::string& peer_card) {
     if (element != request_.element || count != request_.count)
         refuse(shown(request_.count, request_.element), shown(count, element));
     if (their_transport != transport()) refuse("transport " + transport(), their_transport);
+    if (partner_never_connected()) {
+        std::visit([](auto& w) { w.refuse(); }, way_);
+        throw input_error(title() + ": rank " + std::to_string(peer) +
+                          " has destroyed the other end without connecting it");
+    }
 
     std::visit([&](auto& w) { w.connect(card, peer, connection_->agreed_id(request_.sends, number_)); }, way_);
     phase_ = phase::idle;
@@ -81,10 +107,13 @@ void window_end::connect(const std::string& peer_card) {
 template <class Done>
 status window_end::until(Done done) noexcept {
     waiter waiting(core());
+    std::uint64_t looks = 0;
     while (status_ == status::ok && !done()) {
         core().windows.push_due(); // the peer may be waiting for what this rank still has to send
         help();                    // after that, so that the peer copies, too
         if (const status s = waiting.again(connection_->peer); s != status::ok) status_ = s;
+        if (waiting.looked() && status_ == status::ok && ++looks % looks_per_letter == 0 && partner_never_connected())
+            status_ = core().left_by(connection_->peer);
     }
     return status_;
 }
@@ -230,6 +259,9 @@ bool window_end::test() noexcept {
     if (move_on()) return true;
     help();
     if (status_ == status::ok) status_ = after_fruitless_test(core(), fruitless_tests_, connection_->peer);
+    if (status_ == status::ok && fruitless_tests_ % (looks_per_letter * calls_per_look) == 0 &&
+        partner_never_connected())
+        status_ = core().left_by(connection_->peer);
     return status_ != status::ok;
 }
 

@@ -75,6 +75,10 @@ class window_end final : public due_send {
     enum class phase : std::uint8_t { made, idle, begun, posted };
 
     [[nodiscard]] way make_way();
+    /// This window is destroyed before it was connected: its partner, which may be, gets a letter for a farewell.
+    void say_never_connected() noexcept;
+    /// Has the partner done so?
+    [[nodiscard]] bool partner_never_connected() noexcept;
     /// std::visit() for the calls of a step, whose overhead counts where messages are small.
     template <class F>
     [[gnu::always_inline]] decltype(auto) on_way(F&& f) noexcept {
@@ -83,6 +87,8 @@ class window_end final : public due_send {
     }
     [[nodiscard]] job_core& core() const { return core_; }
     [[nodiscard]] const std::string& transport() const { return core().members[connection_->peer].transport; }
+    /// looks_per_letter: a partner that is destroyed before it connects is noticed after so many milliseconds.
+    static constexpr std::uint64_t looks_per_letter = 32;
     template <class Done>
     status until(Done done) noexcept;
     /// Checks the message or token of that epoch. If false, the error became the window's status.
@@ -114,7 +120,8 @@ class window_end final : public due_send {
     std::shared_ptr<connection_core> connection_;
     job_core& core_; // connection_'s
     window_request request_;
-    std::uint32_t number_ = 0; // among this connection's windows in this direction
+    std::uint32_t number_ = 0;            // among this connection's windows in this direction
+    keyed_letters::name never_connected_; // the letter of a partner that never did
     way way_;
 
     std::uint64_t step_ = 0, sent_ = 0; // sent_: the last step whose message has gone

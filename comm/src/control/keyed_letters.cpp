@@ -22,8 +22,8 @@ void keyed_letters::collect(mail* post) {
     }
 }
 
-const std::string* keyed_letters::find(int peer, const std::string& key) const {
-    const auto it = kept_.find({peer, key});
+const std::string* keyed_letters::find(const name& n) const {
+    const auto it = kept_.find(n);
     return it == kept_.end() ? nullptr : &it->second;
 }
 

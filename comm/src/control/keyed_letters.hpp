@@ -15,14 +15,16 @@ class keyed_letters {
   public:
     /// Never waits. A letter to this rank itself does not go through `post`.
     void send(mail* post, int own_rank, int peer, const std::string& key, const std::string& body);
-    /// Takes in the letters that have arrived.
+    /// Takes in the letters that have arrived. Allocates nothing if there are none.
     void collect(mail* post);
-    /// nullptr if it has not arrived yet.
-    [[nodiscard]] const std::string* find(int peer, const std::string& key) const;
+    using name = std::pair<int, std::string>; ///< peer and key
+    /// nullptr if it has not arrived yet. Allocates nothing.
+    [[nodiscard]] const std::string* find(const name& n) const;
+    [[nodiscard]] const std::string* find(int peer, const std::string& key) const { return find({peer, key}); }
     void forget(int peer, const std::string& key) { kept_.erase({peer, key}); }
 
   private:
-    std::map<std::pair<int, std::string>, std::string> kept_;
+    std::map<name, std::string> kept_;
 };
 
 } // namespace halocline::comm

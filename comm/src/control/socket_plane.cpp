@@ -134,13 +134,13 @@ void socket_plane::send_letter(int peer, std::string_view text) {
 std::optional<letter> socket_plane::take_letter() {
     const std::lock_guard lock(mutex_);
     look();
-    std::vector<pollfd> polled;
-    for (const link& l : links_) polled.push_back({l.gone ? -1 : l.socket.fd(), POLLIN, 0});
-    poll(polled.data(), polled.size(), 0);
+    polled_.clear();
+    for (const link& l : links_) polled_.push_back({l.gone ? -1 : l.socket.fd(), POLLIN, 0});
+    poll(polled_.data(), polled_.size(), 0);
     std::optional<letter> first;
     for (std::size_t i = 0; i < links_.size(); ++i) {
         link& l = links_[i];
-        if (polled[i].revents != 0) receive(l);
+        if (polled_[i].revents != 0) receive(l);
         take_mail(l);
         if (!l.unsent.empty()) write_unsent(l);
         if (first || l.letters.empty()) continue;

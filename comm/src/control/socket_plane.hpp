@@ -126,6 +126,7 @@ class socket_plane final : public pairwise_mail, public liveness {
     job_core& core_;
     mutable std::recursive_mutex mutex_; // the rank and its watchdog; publish() calls back into tell_far()
     std::vector<link> links_;            // one per peer
+    std::vector<pollfd> polled_;         // of each link, for take_letter()
     std::vector<int> link_of_;           // by rank, -1: none
     std::vector<pollfd> watched_;        // sockets, then processes; look() must not allocate
     std::vector<int> watched_links_;     // whose each of them is

@@ -109,10 +109,12 @@ class waiter {
     bool looked_ = false, yielded_ = false;
 };
 
+inline constexpr std::uint64_t calls_per_look = 4096; ///< of fruitless tests
+
 /// To be called after a fruitless test. Does the work of every wait, because peers may answer only then, and yields now
-/// and then where ranks share cores. True every 4096th time: the caller should check for deaths.
+/// and then where ranks share cores. True every calls_per_look-th time: the caller should check for deaths.
 [[nodiscard]] inline bool serve_and_yield(job_core& core, std::uint64_t& calls) noexcept {
-    constexpr std::uint64_t calls_per_yield = 8, calls_per_look = 4096;
+    constexpr std::uint64_t calls_per_yield = 8;
     ++calls;
     core.background.run();
     if (!core.spin.has_own_core() && calls % calls_per_yield == 0) sched_yield();
