@@ -19,6 +19,7 @@
 
 namespace halocline::solvers {
 
+/// Options of fgmres() and gmres().
 struct fgmres_options : solve_options {
     int restart_length = 50; ///< m; <= workspace.restart_length()
     /// Gram-Schmidt is repeated when the new direction keeps no more than this part of ||A z||. 1/sqrt(2) keeps the
