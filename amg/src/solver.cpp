@@ -88,9 +88,11 @@ void solver::setup() {
     const stopwatch watch;
     hierarchy_.setup(tell_);
     setup_seconds_ = watch.seconds();
+    is_set_up_ = true;
 }
 
 solver_report solver::solve(lattice::field<double>& x, const lattice::field<double>& b) {
+    if (!is_set_up_) throw input_error("amg::solver: solve() before setup(): there is no hierarchy yet");
     require_spinors(x, "x", d_.order()->extents());
     require_spinors(b, "b", d_.order()->extents());
     reorder(b_, b);

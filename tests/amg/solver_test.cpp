@@ -269,6 +269,19 @@ TEST(Solver, RefusesALaneWidthOfOneRankOnAll) {
     EXPECT_EQ(refused[0], refused[1]);
 }
 
+// Without the hierarchy it would solve with the smoother alone, slowly, and not say so.
+TEST(Solver, RefusesToSolveBeforeItsSetUp) {
+    const comm::job j = comm::job::single();
+    const auto cut = lattice::decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+    const dirac::padded_links links(j, cut, halocline_test::links_near_one(cut.local_box(0), cut.global(), 0.25));
+    amg::solver solver(j, cut, links, {.m0 = -0.4}, twelve_vectors());
+    lattice::field<double> x(cut.local_box(0).extents, lattice::spinor_components),
+        b(cut.local_box(0).extents, lattice::spinor_components);
+
+    EXPECT_EQ(halocline_test::refusal([&] { static_cast<void>(solver.solve(x, b)); }),
+              "amg::solver: solve() before setup(): there is no hierarchy yet");
+}
+
 TEST(Solver, RefusesFieldsOfAnotherShape) {
     const comm::job j = comm::job::single();
     const auto cut = lattice::decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
@@ -276,6 +289,8 @@ TEST(Solver, RefusesFieldsOfAnotherShape) {
     amg::solver solver(j, cut, links, {.m0 = -0.4}, twelve_vectors());
     lattice::field<double> good(cut.local_box(0).extents, lattice::spinor_components), none,
         small({4, 4, 4, 2}, lattice::spinor_components), narrow(cut.local_box(0).extents, 12);
+
+    solver.setup();
 
     for (lattice::field<double>* bad : {&none, &small, &narrow}) {
         EXPECT_THROW(solver.solve(good, *bad), input_error);
