@@ -12,7 +12,6 @@
 #include <halocline/halo/shell_plan.hpp>
 
 #include <chrono>
-#include <cstdio>
 
 namespace {
 

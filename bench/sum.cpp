@@ -13,6 +13,7 @@
 #include "support/statistics.hpp"
 
 #include <halocline/comm/global_sum.hpp>
+#include <halocline_test/shared_area.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -72,7 +73,7 @@ class sum_by_lines {
     }
     comm::job job_;
     std::size_t slot_;
-    shared_area area_;
+    halocline_test::shared_area area_;
     int spins_;
     std::uint64_t epoch_ = 0;
 };

@@ -25,12 +25,7 @@ function(halocline_add_mpi_test name)
   if(NOT arg_MPIS)
     set(arg_MPIS openmpi mpich)
   endif()
-  if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 300) # for what hangs, as in halocline_add_test()
-  endif()
-  if(CMAKE_CXX_FLAGS MATCHES "-fsanitize")
-    math(EXPR arg_TIMEOUT "5 * ${arg_TIMEOUT}") # what a sanitizer costs
-  endif()
+  halocline_test_timeout(timeout "${arg_TIMEOUT}")
   foreach(mpi IN LISTS arg_MPIS)
     string(TOUPPER ${mpi} upper)
     if(NOT TARGET halocline-mpi-${mpi} OR NOT HALOCLINE_MPIRUN_${upper})
@@ -41,7 +36,7 @@ function(halocline_add_mpi_test name)
       add_test(NAME ${test} CONFIGURATIONS ${arg_CONFIGURATIONS}
                COMMAND ${HALOCLINE_MPIRUN_${upper}} -n ${ranks} $<TARGET_FILE:${arg_TARGET}> ${arg_ARGS})
       set_tests_properties(${test} PROPERTIES
-        TIMEOUT ${arg_TIMEOUT} LABELS "mpi;${arg_LABELS}" PROCESSORS ${ranks}
+        TIMEOUT ${timeout} LABELS "mpi;${arg_LABELS}" PROCESSORS ${ranks}
         ENVIRONMENT "${HALOCLINE_OPENMPI_ENVIRONMENT}")
       if(mpi STREQUAL "mpich" AND HALOCLINE_LSAN_OPTIONS AND NOT name MATCHES "mpi_one_sided|mpi_job_ends|mpi_forks")
         set_tests_properties(${test} PROPERTIES ENVIRONMENT_MODIFICATION LSAN_OPTIONS=set:${HALOCLINE_LSAN_OPTIONS})

@@ -29,6 +29,17 @@ function(halocline_add_test_program target)
   endforeach()
 endfunction()
 
+# The time limit of a test, for what hangs: a loaded machine takes many times what a test needs.
+function(halocline_test_timeout variable seconds)
+  if(NOT seconds)
+    set(seconds 300)
+  endif()
+  if(CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+    math(EXPR seconds "5 * ${seconds}") # what a sanitizer costs
+  endif()
+  set(${variable} ${seconds} PARENT_SCOPE)
+endfunction()
+
 add_custom_target(threads_tests) # builds what label `threads` runs: `cmake --build --preset tsan --target threads_tests`
 
 function(halocline_add_test name)
@@ -40,22 +51,17 @@ function(halocline_add_test name)
   if("threads" IN_LIST arg_LABELS)
     add_dependencies(threads_tests ${arg_TARGET})
   endif()
-  if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 300) # for what hangs: a loaded machine takes many times what a test needs
-  endif()
-  if(CMAKE_CXX_FLAGS MATCHES "-fsanitize")
-    math(EXPR arg_TIMEOUT "5 * ${arg_TIMEOUT}") # what a sanitizer costs
-  endif()
+  halocline_test_timeout(timeout "${arg_TIMEOUT}")
   if(NOT arg_RANKS)
     add_test(NAME ${name} CONFIGURATIONS ${arg_CONFIGURATIONS} COMMAND ${arg_TARGET} ${arg_ARGS})
-    set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}" SKIP_RETURN_CODE 77)
+    set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} LABELS "${arg_LABELS}" SKIP_RETURN_CODE 77)
   else()
     add_dependencies(${arg_TARGET} halocline-run)
     foreach(ranks IN LISTS arg_RANKS)
       add_test(NAME ${name}.r${ranks} CONFIGURATIONS ${arg_CONFIGURATIONS}
                COMMAND halocline-run -n ${ranks} -- $<TARGET_FILE:${arg_TARGET}> ${arg_ARGS})
       set_tests_properties(${name}.r${ranks} PROPERTIES
-        TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}" PROCESSORS ${ranks} SKIP_RETURN_CODE 77)
+        TIMEOUT ${timeout} LABELS "${arg_LABELS}" PROCESSORS ${ranks} SKIP_RETURN_CODE 77)
       if("${name}.r${ranks}" MATCHES "${HALOCLINE_WITHOUT_FOREIGN_LEAKS}")
         set_tests_properties(${name}.r${ranks} PROPERTIES ENVIRONMENT_MODIFICATION LSAN_OPTIONS=unset:)
       endif()

@@ -28,6 +28,93 @@ constexpr std::size_t fp32_run = 16;
                       " after the projection; take fewer vectors, or check m0 and csw");
 }
 
+/// Gram-Schmidt on the vectors of one chirality in one group of blocks: every block of the group on its own, in the
+/// lanes that hold it.
+class block_gram_schmidt {
+  public:
+    /// `sites`: all of a sub-box.
+    block_gram_schmidt(const lattice::block_layout& b, int group, kernels::view<float> vectors, int count,
+                       std::span<const std::int32_t> sites)
+        : b_(b), group_(group), v_(vectors), sites_(sites), w_(static_cast<std::size_t>(b.lane_width)),
+          sums_(static_cast<std::size_t>(count) * 2 * w_), before_(w_), c_(sums_.size()) {}
+
+    /// Makes v_j orthogonal to those before it, in the chosen lanes; the others keep it as it is.
+    void orthogonalise(int j, const std::vector<bool>& chosen) {
+        for (int pass = 0; pass < 2; ++pass) { // the second pass removes what rounding left
+            project(0, j);
+            if (pass == 0) std::copy_n(sums_.begin() + static_cast<std::ptrdiff_t>(2 * w_) * j, w_, before_.begin());
+            // v_j = v_j - sum_{i<j} <v_i, v_j> v_i
+            for (std::size_t k = 0; k < static_cast<std::size_t>(j) * 2 * w_; ++k)
+                c_[k] = chosen[k % w_] ? static_cast<float>(-sums_[k]) : 0.0F;
+            if (j > 0)
+                kernels::combine(b_.lane_width, {v_.data, v_.stride}, j, c_.data(), from(j), b_.sites_per_group, true);
+        }
+        project(j, j);
+    }
+    /// v_j = v_j / ||v_j||, after orthogonalise(j).
+    void normalise(int j) {
+        std::fill_n(c_.begin(), w_, 0.0F);
+        for (int lane = 0; lane < b_.lane_width; ++lane)
+            if (block_of(lane) >= 0) c_[static_cast<std::size_t>(lane)] = static_cast<float>(1 / norm(lane));
+        const kernels::view<float> vj = from(j);
+        for (int s = 0; s < b_.sites_per_group; ++s)
+            for (int k = 0; k < half_spinor; ++k)
+                for (int lane = 0; lane < b_.lane_width; ++lane)
+                    vj.data[s * vj.stride + std::ptrdiff_t{k} * b_.lane_width + lane] *=
+                        c_[static_cast<std::size_t>(lane)];
+    }
+
+    /// Norms of v_j in the block of a lane, before and after orthogonalise(j).
+    [[nodiscard]] double norm_before(int lane) const { return std::sqrt(before_[static_cast<std::size_t>(lane)]); }
+    [[nodiscard]] double norm(int lane) const { return std::sqrt(sums_[static_cast<std::size_t>(lane)]); }
+    /// Whether v_j depends on those before it, in the block of a lane.
+    [[nodiscard]] bool depends(int lane) const {
+        const auto l = static_cast<std::size_t>(lane);
+        return block_of(lane) >= 0 && !(sums_[l] > dependent_below * dependent_below * before_[l]);
+    }
+    /// -1: padding.
+    [[nodiscard]] int block_of(int lane) const {
+        return b_.block_of[static_cast<std::size_t>(group_ * b_.blocks_per_group + lane / b_.splits_per_block)];
+    }
+
+  private:
+    /// The vectors from the first-th on.
+    [[nodiscard]] kernels::view<float> from(int first) const {
+        return {v_.data + std::ptrdiff_t{first} * half_spinor * b_.lane_width, v_.stride};
+    }
+    /// sums_{i - first} = <v_i, v_j> per block, for i in [first, j].
+    void project(int first, int j) {
+        const int count = j - first + 1;
+        const std::size_t n = static_cast<std::size_t>(count) * 2 * w_;
+        std::fill_n(sums_.begin(), n, 0.0);
+        const kernels::view<const float> vj{from(j).data, v_.stride}, vi{from(first).data, v_.stride};
+        for (std::size_t s = 0; s < sites_.size(); s += fp32_run) {
+            std::fill_n(c_.begin(), n, 0.0F);
+            kernels::dots(b_.lane_width, vi, count, {&vj, 1}, sites_.subspan(s, std::min(fp32_run, sites_.size() - s)),
+                          c_.data());
+            for (std::size_t k = 0; k < n; ++k) sums_[k] += static_cast<double>(c_[k]);
+        }
+        sum_over_splits({sums_.data(), n});
+    }
+    /// Each of the lanes that hold one block gets the sum over them.
+    void sum_over_splits(std::span<double> lanes) const {
+        const auto splits = static_cast<std::size_t>(b_.splits_per_block);
+        for (std::size_t l = 0; l < lanes.size(); l += splits) {
+            double sum = 0;
+            for (std::size_t s = 0; s < splits; ++s) sum += lanes[l + s];
+            for (std::size_t s = 0; s < splits; ++s) lanes[l + s] = sum;
+        }
+    }
+
+    const lattice::block_layout& b_;
+    int group_;
+    kernels::view<float> v_;
+    std::span<const std::int32_t> sites_;
+    std::size_t w_;
+    std::vector<double> sums_, before_; ///< products [vector][re, im][lane]; ||v_j||^2 [lane]
+    std::vector<float> c_;              ///< coefficients [vector][re, im][lane]
+};
+
 } // namespace
 
 aggregation::aggregation(std::shared_ptr<const lattice::site_order> fine,
@@ -90,16 +177,6 @@ std::int64_t aggregation::define(std::span<const lattice::field<float>> test_vec
     return replaced;
 }
 
-// Sums over the lanes that hold one block; each of them gets the sum.
-void aggregation::sum_lanes(std::span<double> lanes) const {
-    const auto splits = static_cast<std::size_t>(blocks().splits_per_block);
-    for (std::size_t l = 0; l < lanes.size(); l += splits) {
-        double sum = 0;
-        for (std::size_t s = 0; s < splits; ++s) sum += lanes[l + s];
-        for (std::size_t s = 0; s < splits; ++s) lanes[l + s] = sum;
-    }
-}
-
 void aggregation::replace_lane(int g, int chirality, int vector, int lane, const replacement& replace) {
     const lattice::block_layout& b = blocks();
     const std::int64_t first = std::int64_t{g} * b.sites_per_group;
@@ -115,76 +192,30 @@ void aggregation::replace_lane(int g, int chirality, int vector, int lane, const
 
 // Returns the number of columns that were replaced.
 std::int64_t aggregation::orthonormalise(int g, int chirality, const replacement& replace) {
-    const lattice::block_layout& b = blocks();
-    const int width = b.lane_width;
-    const auto w = static_cast<std::size_t>(width);
-    const kernels::view<float> v{group(g, chirality), site_stride_};
-    const std::span<const std::int32_t> sites = all_sites_;
-    std::vector<double> sums(static_cast<std::size_t>(vectors_) * 2 * w), before(w);
-    std::vector<float> c(sums.size());
-    std::vector<bool> pending(w);
-
-    // sums_i = <v_i, v_j> per block, for i in [first, j]
-    const auto project = [&](int first, int j) {
-        const std::size_t n = static_cast<std::size_t>(j - first + 1) * 2 * w;
-        std::fill_n(sums.begin(), n, 0.0);
-        const kernels::view<const float> vj{v.data + std::ptrdiff_t{j} * half_spinor * width, v.stride};
-        const kernels::view<const float> vi{v.data + std::ptrdiff_t{first} * half_spinor * width, v.stride};
-        for (std::size_t s = 0; s < sites.size(); s += fp32_run) {
-            std::fill_n(c.begin(), n, 0.0F);
-            kernels::dots(width, vi, j - first + 1, {&vj, 1}, sites.subspan(s, std::min(fp32_run, sites.size() - s)),
-                          c.data());
-            for (std::size_t k = 0; k < n; ++k) sums[k] += static_cast<double>(c[k]);
-        }
-        sum_lanes({sums.data(), n});
+    block_gram_schmidt process(blocks(), g, {group(g, chirality), site_stride_}, vectors_, all_sites_);
+    const auto refuse = [&](int lane, int j) {
+        throw_dependent(blocks(), process.block_of(lane), chirality, j, process.norm_before(lane), process.norm(lane));
     };
-    // In pending lanes v_j becomes orthogonal to those before it; sums_0 = ||v_j||^2, as it was before in `before`.
-    const auto orthogonalise = [&](int j) {
-        const kernels::view<float> vj{v.data + std::ptrdiff_t{j} * half_spinor * width, v.stride};
-        for (int pass = 0; pass < 2; ++pass) { // the second pass removes what rounding left
-            project(0, j);
-            if (pass == 0) std::copy_n(sums.begin() + static_cast<std::ptrdiff_t>(2 * w) * j, w, before.begin());
-            // v_j = v_j - sum_{i<j} <v_i, v_j> v_i
-            for (std::size_t k = 0; k < static_cast<std::size_t>(j) * 2 * w; ++k)
-                c[k] = pending[k % w] ? static_cast<float>(-sums[k]) : 0.0F;
-            if (j > 0) kernels::combine(width, {v.data, v.stride}, j, c.data(), vj, b.sites_per_group, true);
-        }
-        project(j, j);
-    };
-    const auto block_of = [&](std::size_t lane) {
-        return b
-            .block_of[static_cast<std::size_t>(g * b.blocks_per_group + static_cast<int>(lane) / b.splits_per_block)];
-    };
-    const auto depends = [&](std::size_t lane) {
-        return block_of(lane) >= 0 && !(sums[lane] > dependent_below * dependent_below * before[lane]);
-    };
+    const int lanes = blocks().lane_width;
+    std::vector<bool> chosen(static_cast<std::size_t>(lanes));
     std::int64_t replaced_lanes = 0;
     for (int j = 0; j < vectors_; ++j) {
-        pending.assign(w, true);
-        orthogonalise(j);
-        for (std::size_t l = 0; l < w; ++l) {
-            pending[l] = depends(l);
-            if (!pending[l]) continue;
-            if (!replace || !std::isfinite(sums[l]))
-                throw_dependent(b, block_of(l), chirality, j, std::sqrt(before[l]), std::sqrt(sums[l]));
-            replace_lane(g, chirality, j, static_cast<int>(l), replace);
+        chosen.assign(chosen.size(), true);
+        process.orthogonalise(j, chosen);
+        for (int lane = 0; lane < lanes; ++lane) {
+            const bool dependent = process.depends(lane);
+            chosen[static_cast<std::size_t>(lane)] = dependent;
+            if (!dependent) continue;
+            if (!replace || !std::isfinite(process.norm(lane))) refuse(lane, j);
+            replace_lane(g, chirality, j, lane, replace);
             ++replaced_lanes;
         }
-        if (std::find(pending.begin(), pending.end(), true) != pending.end()) orthogonalise(j);
-        std::fill_n(c.begin(), 2 * w, 0.0F);
-        for (std::size_t l = 0; l < w; ++l) {
-            if (block_of(l) < 0) continue;
-            if (depends(l)) throw_dependent(b, block_of(l), chirality, j, std::sqrt(before[l]), std::sqrt(sums[l]));
-            c[l] = static_cast<float>(1 / std::sqrt(sums[l]));
-        }
-        // v_j = v_j / ||v_j||
-        const kernels::view<float> vj{v.data + std::ptrdiff_t{j} * half_spinor * width, v.stride};
-        for (int s = 0; s < b.sites_per_group; ++s)
-            for (int k = 0; k < half_spinor; ++k)
-                for (std::size_t l = 0; l < w; ++l)
-                    vj.data[s * vj.stride + std::ptrdiff_t{k} * width + static_cast<std::ptrdiff_t>(l)] *= c[l];
+        if (std::ranges::find(chosen, true) != chosen.end()) process.orthogonalise(j, chosen);
+        for (int lane = 0; lane < lanes; ++lane)
+            if (process.depends(lane)) refuse(lane, j);
+        process.normalise(j);
     }
-    return replaced_lanes / b.splits_per_block;
+    return replaced_lanes / blocks().splits_per_block;
 }
 
 void aggregation::prolong(lattice::field<float>& y, const lattice::field<float>& x, bool add) const noexcept {

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/amg/solver.hpp>
 
+#include <halocline/base/error.hpp>
+#include <halocline/base/stopwatch.hpp>
+
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <limits>
 #include <sstream>
 #include <string>
 
 namespace halocline::amg {
 namespace {
-
-using clock = std::chrono::steady_clock;
-double seconds_since(clock::time_point start) { return std::chrono::duration<double>(clock::now() - start).count(); }
 
 /// Err: input_error: an option out of range.
 const solver_options& checked(const solver_options& o) {
@@ -86,19 +85,21 @@ solver::solver(const comm::job& j, const lattice::decomposition& cut, const dira
       x32_(d_.order(), lattice::spinor_components), b32_(d_.order(), lattice::spinor_components) {}
 
 void solver::setup() {
-    const auto start = clock::now();
+    const stopwatch watch;
     hierarchy_.setup(tell_);
-    setup_seconds_ = seconds_since(start);
+    setup_seconds_ = watch.seconds();
+    is_set_up_ = true;
 }
 
 solver_report solver::solve(lattice::field<double>& x, const lattice::field<double>& b) {
+    if (!is_set_up_) throw input_error("amg::solver: solve() before setup(): there is no hierarchy yet");
     require_spinors(x, "x", d_.order()->extents());
     require_spinors(b, "b", d_.order()->extents());
     reorder(b_, b);
     hierarchy_.coarse_level().reset_costs();
     job_.barrier(); // so that the slowest rank's preparations are not timed as the others' waits
 
-    const auto start = clock::now();
+    const stopwatch watch;
     solvers::fgmres_options options;
     options.tolerance = options_.tolerance;
     options.restart_length = options_.restart_length;
@@ -117,7 +118,7 @@ solver_report solver::solve(lattice::field<double>& x, const lattice::field<doub
         [&](const solvers::iteration_event& e) {
             if (tell_) tell_({progress::phase::solve, e.iteration, 0, e.residual, true});
         });
-    report.solve_seconds = seconds_since(start);
+    report.solve_seconds = watch.seconds();
     if (report.outer.communication != comm::status::ok) job_.fail(report.outer.communication, "the solve");
     reorder(x, x_);
 

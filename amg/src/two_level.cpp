@@ -2,19 +2,16 @@
 #include <halocline/amg/two_level.hpp>
 
 #include <halocline/base/error.hpp>
+#include <halocline/base/stopwatch.hpp>
 #include <halocline/lattice/random.hpp>
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <limits>
 
 namespace halocline::amg {
 namespace {
-
-using clock = std::chrono::steady_clock;
-double seconds_since(clock::time_point start) { return std::chrono::duration<double>(clock::now() - start).count(); }
 
 solvers::fgmres_options coarse_options(const solver_options& options) {
     solvers::fgmres_options o;
@@ -41,7 +38,7 @@ coarse_solver::coarse_solver(const comm::job& j, coarse_operator& d, const solve
 }
 
 comm::status coarse_solver::operator()(lattice::field<float>& x, const lattice::field<float>& b) {
-    const auto start = clock::now();
+    const stopwatch watch;
     comm::status bad = comm::status::ok;
     const auto ok = [&](comm::status s) { return (bad = s) == comm::status::ok; };
     const auto gmres = [&](auto&& a, const lattice::field<float>& rhs, lattice::field<float>& solution) {
@@ -59,7 +56,7 @@ comm::status coarse_solver::operator()(lattice::field<float>& x, const lattice::
         gmres([&](auto& y, const auto& v) { return d_->apply(y, v); }, b, x);
     }
     ++costs_.solves;
-    costs_.seconds += seconds_since(start);
+    costs_.seconds += watch.seconds();
     return bad;
 }
 

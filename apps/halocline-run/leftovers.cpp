@@ -12,7 +12,6 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <string_view>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <thread>

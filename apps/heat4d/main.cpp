@@ -3,6 +3,7 @@
 // eigenvector of the discrete step too, so the comparison is exact up to rounding.
 #include "diffuse.hpp"
 
+#include <halocline/base/stopwatch.hpp>
 #include <halocline_app/grid.hpp>
 #include <halocline_app/main.hpp>
 #include <halocline_app/strict_flag.hpp>
@@ -14,7 +15,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -124,10 +124,10 @@ int run(app::program& p, int argc, const char* const* argv) {
     const lattice::decomposition cut = app::decompose(global, a.rank_grid, j);
 
     j.barrier();
-    const auto begin = std::chrono::steady_clock::now();
+    const stopwatch watch;
     const lattice::field<double> u =
         app::diffuse(j, cut, a.alpha, a.steps, [&](const coordinate& x) { return mode(x, global); });
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    const double seconds = watch.seconds();
 
     const auto [expected, continuum, rounding] = expected_decay(global, a.alpha, a.steps);
     const summary total = compare(j, cut, u, expected);

@@ -8,6 +8,8 @@
 #include "halo/timed_slice.hpp"
 #include "support/flag_probe.hpp"
 
+#include <halocline_test/shared_area.hpp>
+
 namespace halocline::bench {
 
 class one_copy {
@@ -59,7 +61,7 @@ class one_copy {
     }
 
     local_box box_;
-    shared_area area_;
+    halocline_test::shared_area area_;
     int spins_;
     aligned_bytes own_; // the field, if nobody else writes to it
     tracked_field source_;

@@ -8,7 +8,6 @@
 #include <halocline/comm/team.hpp>
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <thread>

@@ -2,17 +2,17 @@
 // What no library can avoid, in memory that two ranks map; written for this bench alone.
 //   slot     a flag and the payload, written by the sender into two slots in turn, read in place
 //   copy     one memcpy by the receiver out of the sender's buffer, with a flag before and a flag after
-// nomatch our messages' protocols between slabs, cell by cell, by the same copy loop (comm/detail/shared_copy.hpp),
+//   nomatch  our messages' protocols between slabs, cell by cell, by the same copy loop (comm/detail/shared_copy.hpp),
 //            without matching: the difference is the cost of matching. It never bypasses the cache or copies streams
 //            first, so it can't be compared where our messages do (p2p/message_ways.hpp).
 #pragma once
 
-#include <halocline/comm/detail/shared_copy.hpp>
 #include "support/flag_probe.hpp"
 #include "support/rounds.hpp"
-#include "support/shared_area.hpp"
 
 #include <halocline/comm/detail/prefetch.hpp>
+#include <halocline/comm/detail/shared_copy.hpp>
+#include <halocline_test/shared_area.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -58,7 +58,7 @@ class pair_memory {
     }
 
   private:
-    shared_area area_;
+    halocline_test::shared_area area_;
     comm::job job_;
 };
 

@@ -4,9 +4,8 @@
 // equally fast in both.
 #pragma once
 
-#include "support/shared_area.hpp"
-
 #include <halocline/comm/detail/pause.hpp>
+#include <halocline_test/shared_area.hpp>
 
 #include <atomic>
 #include <cstdint>
@@ -59,7 +58,7 @@ class flag_probe {
     double transfer();
 
     comm::job job_;
-    shared_area area_;
+    halocline_test::shared_area area_;
     int spins_;
     std::uint64_t epoch_ = 0;
 };

@@ -51,7 +51,7 @@ lattice::field<double> clover_term(const padded_links& links, const wilson_param
         for (int chirality = 0; chirality < 2; ++chirality)
             for (int row = 0; row < 6; ++row) blocks[36 * chirality + 7 * row] = 4 + p.m0;
 
-        // T < Z < Y < X: descending indices in our numbering.
+        // each plane once, whichever way: swapping mu and nu changes the signs of gamma_mu gamma_nu and of Q - Q^+
         for (int mu = dimensions - 1; mu > 0; --mu)
             for (int nu = mu - 1; nu >= 0; --nu) {
                 const su3 q = clover_leaves(u, x, mu, nu), q_adjoint = adjoint(q);

@@ -3,7 +3,6 @@
 // table::consume. Included once per target (Highway's foreach_target).
 #include "wilson_clover_kernels.hpp"
 
-#include <cstddef>
 #include <cstring>
 
 // Per-target include guard

@@ -8,6 +8,8 @@
 #include <halocline/base/error.hpp>
 #include <halocline/comm/clock.hpp>
 
+#include <optional>
+
 namespace halocline::halo {
 
 std::byte* plan::target(face f) noexcept {

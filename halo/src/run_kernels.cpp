@@ -15,7 +15,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 
 HWY_BEFORE_NAMESPACE();
 namespace halocline::halo::kernels::HWY_NAMESPACE {

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <functional>
@@ -85,6 +86,28 @@ TEST(Solver, ReachesTheToleranceByTheReferenceOperator) {
     EXPECT_GT(o.report.coarse_iterations_average(), 1);
     EXPECT_GT(o.report.coarse.seconds, 0);
     EXPECT_LE(o.report.coarse.seconds, o.report.solve_seconds);
+}
+
+TEST(Solver, SolvesAgainWithTheSameBitsAndReportsThatSolveAlone) {
+    const comm::job j = comm::job::single();
+    const auto cut = lattice::decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+    const lattice::box local = cut.local_box(0);
+    const dirac::padded_links links(j, cut, halocline_test::links_near_one(local, cut.global(), 0.25));
+    amg::solver solver(j, cut, links, {.m0 = -0.4}, twelve_vectors());
+    lattice::field<double> b(local.extents, lattice::spinor_components), x(local.extents, lattice::spinor_components),
+        again(local.extents, lattice::spinor_components);
+    halocline_test::fill_random(b, local, cut.global(), 5);
+    halocline_test::fill_random(again, local, cut.global(), 6); // no initial guess
+    solver.setup();
+
+    const amg::solver_report first = solver.solve(x, b), second = solver.solve(again, b);
+
+    EXPECT_TRUE(second.converged());
+    EXPECT_TRUE(std::ranges::equal(again.values(), x.values()));
+    EXPECT_EQ(second.outer.iterations, first.outer.iterations);
+    EXPECT_EQ(second.coarse.solves, static_cast<std::uint64_t>(second.outer.iterations));
+    EXPECT_EQ(second.coarse.iterations, first.coarse.iterations);
+    EXPECT_EQ(second.coarse.global_sums, first.coarse.global_sums);
 }
 
 TEST(Solver, CountsAreTheSameOnAnyNumberOfRanks) {
@@ -246,6 +269,19 @@ TEST(Solver, RefusesALaneWidthOfOneRankOnAll) {
     EXPECT_EQ(refused[0], refused[1]);
 }
 
+// Without the hierarchy it would solve with the smoother alone, slowly, and not say so.
+TEST(Solver, RefusesToSolveBeforeItsSetUp) {
+    const comm::job j = comm::job::single();
+    const auto cut = lattice::decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+    const dirac::padded_links links(j, cut, halocline_test::links_near_one(cut.local_box(0), cut.global(), 0.25));
+    amg::solver solver(j, cut, links, {.m0 = -0.4}, twelve_vectors());
+    lattice::field<double> x(cut.local_box(0).extents, lattice::spinor_components),
+        b(cut.local_box(0).extents, lattice::spinor_components);
+
+    EXPECT_EQ(halocline_test::refusal([&] { static_cast<void>(solver.solve(x, b)); }),
+              "amg::solver: solve() before setup(): there is no hierarchy yet");
+}
+
 TEST(Solver, RefusesFieldsOfAnotherShape) {
     const comm::job j = comm::job::single();
     const auto cut = lattice::decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
@@ -254,9 +290,13 @@ TEST(Solver, RefusesFieldsOfAnotherShape) {
     lattice::field<double> good(cut.local_box(0).extents, lattice::spinor_components), none,
         small({4, 4, 4, 2}, lattice::spinor_components), narrow(cut.local_box(0).extents, 12);
 
+    solver.setup();
+
     for (lattice::field<double>* bad : {&none, &small, &narrow}) {
-        EXPECT_THROW(solver.solve(good, *bad), input_error);
-        EXPECT_THROW(solver.solve(*bad, good), input_error);
+        const std::string b = halocline_test::refusal([&] { solver.solve(good, *bad); }),
+                          x = halocline_test::refusal([&] { solver.solve(*bad, good); });
+        EXPECT_EQ(b.find("amg::solver: field b has "), 0U) << b;
+        EXPECT_EQ(x.find("amg::solver: field x has "), 0U) << x;
     }
 }
 

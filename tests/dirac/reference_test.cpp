@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numbers>
 #include <vector>
 
 namespace {
@@ -246,6 +247,46 @@ TEST(CloverTerm, IsTheMassOnUnitLinks) {
     });
 }
 
+/// Signs and factors: where the plaquette is e^{i phi t_a} for colour a in one plane, and 1 in the others, all leaves
+/// are equal, and Q - Q^dagger = 8 i sin(phi t_a).
+TEST(CloverTerm, OfAConstantFieldIsItsFieldStrength) {
+    constexpr std::array<double, 3> charge{1, -1, 0};
+    dirac::wilson_parameters p = with_t_boundary(lattice::boundary::periodic);
+    p.csw = 1.7;
+    on_every_shape([&](const job& j, const decomposition& cut, const lattice::box& local) {
+        const coordinate& n = cut.global();
+        for (int mu = 0; mu < 4; ++mu)
+            for (int nu = mu + 1; nu < 4; ++nu) {
+                const double phi = 2 * std::numbers::pi / (n[mu] * n[nu]); // one quantum of flux
+                const auto links = make_links(local, [&](const coordinate& x, int direction) {
+                    const double phase = direction == nu                         ? phi * x[mu]
+                                         : direction == mu && x[mu] + 1 == n[mu] ? -phi * n[mu] * x[nu]
+                                                                                 : 0;
+                    su3 u{};
+                    for (int a = 0; a < 3; ++a) u[4 * a] = std::polar(1.0, phase * charge[a]);
+                    return u;
+                });
+
+                const auto term = dirac::clover_term({j, cut, links}, p);
+
+                const matrix4 gammas = product(dense_gamma(mu), dense_gamma(nu));
+                double largest = 0;
+                for (std::int64_t site = 0; site < term.volume(); ++site)
+                    for (int row = 0; row < 12; ++row)
+                        for (int column = row / 6 * 6; column < row / 6 * 6 + 6; ++column) {
+                            complex expected = row == column ? 4 + p.m0 : 0;
+                            if (row % 3 == column % 3)
+                                expected -= p.csw / 16 * gammas[row / 3][column / 3] *
+                                            complex(0, 8 * std::sin(phi * charge[row % 3]));
+                            const int c = 2 * (36 * (row / 6) + 6 * (row % 6) + column % 6);
+                            const complex found(term.at(site, c), term.at(site, c + 1));
+                            largest = std::fmax(largest, std::abs(found - expected));
+                        }
+                EXPECT_LT(largest, 1e-13) << "plane " << mu << nu;
+            }
+    });
+}
+
 TEST(CloverTerm, DoesNotSeeAnAntiperiodicSign) {
     on_every_shape([](const job& j, const decomposition& cut, const lattice::box& local) {
         const dirac::padded_links links(j, cut, random_links(local, cut.global()));
@@ -267,6 +308,55 @@ TEST(ReferenceOperator, OfAConstantIsTheMassOnUnitLinks) {
 
         for (std::int64_t site = 0; site < y.volume(); ++site)
             for (int c = 0; c < 24; ++c) EXPECT_NEAR(y.at(site, c), c % 2 == 0 ? -0.5 : 0, 1e-14);
+    });
+}
+
+/// Signs and factors: with constant links e^{i theta_mu t_a} for colour a, a plane wave of momentum p is multiplied by
+/// m0 + sum_mu (1 - cos q_mu) + i sum_mu gamma_mu sin q_mu, where q = p + theta t_a.
+TEST(ReferenceOperator, IsItsSymbolOnPlaneWaves) {
+    constexpr std::array<double, 3> charge{1, -1, 0};
+    constexpr std::array<double, 4> theta{0.3, -0.7, 1.1, 0.5};
+    const dirac::wilson_parameters parameters = with_t_boundary(lattice::boundary::periodic);
+    on_every_shape([&](const job& j, const decomposition& cut, const lattice::box& local) {
+        const coordinate& n = cut.global();
+        const auto links = make_links(local, [&](const coordinate&, int mu) {
+            su3 u{};
+            for (int a = 0; a < 3; ++a) u[4 * a] = std::polar(1.0, theta[mu] * charge[a]);
+            return u;
+        });
+        dirac::reference_operator d(j, cut, {j, cut, links}, parameters);
+        std::array<double, 4> p;
+        for (int mu = 0; mu < 4; ++mu) p[mu] = 2 * std::numbers::pi * (mu + 1) / n[mu];
+        const auto wave = [&](const coordinate& x) {
+            return std::polar(1.0, p[0] * x[0] + p[1] * x[1] + p[2] * x[2] + p[3] * x[3]);
+        };
+        const auto amplitude = [](int spin, int colour) { return complex(1 + spin, colour - 1); };
+        spinor_field psi = ones(local), y = ones(local);
+        for_each_site(local, [&](std::int64_t site, const coordinate& x) {
+            for (int c = 0; c < 12; ++c) {
+                const complex value = wave(x) * amplitude(c / 3, c % 3);
+                psi.at(site, 2 * c) = value.real(), psi.at(site, 2 * c + 1) = value.imag();
+            }
+        });
+
+        d.apply(y, psi);
+
+        double largest = 0;
+        for_each_site(local, [&](std::int64_t site, const coordinate& x) {
+            for (int c = 0; c < 12; ++c) {
+                const int spin = c / 3, a = c % 3;
+                complex expected = parameters.m0 * amplitude(spin, a);
+                for (int mu = 0; mu < 4; ++mu) {
+                    const double q = p[mu] + theta[mu] * charge[a];
+                    const dirac::gamma_row& gamma = dirac::gamma_matrices()[mu][spin];
+                    expected += (1 - std::cos(q)) * amplitude(spin, a) +
+                                complex(0, std::sin(q)) * gamma.value * amplitude(gamma.column, a);
+                }
+                const complex found(y.at(site, 2 * c), y.at(site, 2 * c + 1));
+                largest = std::fmax(largest, std::abs(found - wave(x) * expected));
+            }
+        });
+        EXPECT_LT(largest, 1e-12);
     });
 }
 

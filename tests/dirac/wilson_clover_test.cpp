@@ -4,6 +4,7 @@
 
 #include <halocline/lattice/gauge_file.hpp>
 #include <halocline_test/reference_data.hpp>
+#include <halocline_test/refusal.hpp>
 #include <halocline_test/simd_targets.hpp>
 
 using namespace halocline_test;
@@ -152,8 +153,12 @@ TEST(WilsonClover, RefusesAnUnblockedOrderAndASingularDiagonal) {
     const dirac::padded_links links(j, cut, warm_links(cut, 0));
     const auto blocked = site_order::blocked(cut.local_box(0), cut.global(), {2, 2, 2, 2}, 4);
 
-    EXPECT_THROW(wilson_clover<float>(j, cut, links, {}, site_order::lexicographic({4, 4, 4, 4})), input_error);
-    EXPECT_THROW(wilson_clover<float>(j, cut, links, {.m0 = -4, .csw = 0}, blocked), input_error);
+    const auto refused = [&](const dirac::wilson_parameters& p, const std::shared_ptr<const site_order>& order) {
+        return halocline_test::refusal([&] { wilson_clover<float>(j, cut, links, p, order); });
+    };
+    EXPECT_EQ(refused({}, site_order::lexicographic({4, 4, 4, 4})),
+              "wilson_clover needs a blocked site order of the local box 4.4.4.4");
+    EXPECT_EQ(refused({.m0 = -4, .csw = 0}, blocked).find("the site-local term (4 + m0 + clover) is singular"), 0U);
     EXPECT_NO_THROW(wilson_clover<float>(j, cut, links, {.m0 = -3, .csw = 0}, blocked));
 }
 

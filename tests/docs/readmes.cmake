@@ -4,7 +4,7 @@
 #   cmake -DSOURCE=... [-DFORGET=name: as if no README named that header, and no source held that example] -P readmes.cmake
 cmake_minimum_required(VERSION 3.25)
 set(wrong)
-foreach(library config lattice comm halo dirac solvers amg c)
+foreach(library base config lattice comm halo dirac solvers amg c)
   file(READ ${SOURCE}/${library}/README.md page)
 
   file(GLOB_RECURSE headers ${SOURCE}/${library}/include/*.hpp ${SOURCE}/${library}/include/*.h)
@@ -24,7 +24,10 @@ foreach(library config lattice comm halo dirac solvers amg c)
   endforeach()
 
   file(GLOB source ${SOURCE}/tests/docs/examples/${library}.c*)
-  file(READ ${source} compiled)
+  set(compiled)
+  if(source)
+    file(READ ${source} compiled)
+  endif()
   foreach(text compiled page)
     string(REGEX REPLACE " +" " " ${text} "${${text}}")
     string(REPLACE "\n " "\n" ${text} "${${text}}")

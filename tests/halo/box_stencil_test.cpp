@@ -11,6 +11,7 @@
 
 #include <halocline_test/allocation_counter.hpp>
 
+#include <algorithm>
 #include <barrier>
 
 using namespace halocline_test;

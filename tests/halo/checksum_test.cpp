@@ -12,6 +12,7 @@
 #include <halocline/halo/shell_plan.hpp>
 #include <halocline_test/simd_targets.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 

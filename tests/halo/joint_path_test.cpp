@@ -6,12 +6,10 @@
 
 #include <halocline_test/allocation_counter.hpp>
 
-#include <array>
 #include <atomic>
 #include <barrier>
 #include <chrono>
 #include <memory>
-#include <memory_resource>
 #include <optional>
 #include <thread>
 

@@ -11,6 +11,8 @@
 #include <halocline_test/refusal.hpp>
 #include <halocline_test/simd_targets.hpp>
 
+#include <algorithm>
+
 namespace halocline_test {
 
 using comm::status;

@@ -3,6 +3,7 @@
 #include "padded_oracle.hpp"
 #include "small_job.hpp"
 
+#include <algorithm>
 #include <string>
 
 using namespace halocline_test;

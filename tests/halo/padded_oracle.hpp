@@ -8,6 +8,8 @@
 #include <halocline/comm/slab.hpp>
 #include <halocline/halo/shell_plan.hpp>
 
+#include <algorithm>
+
 namespace halocline_test {
 
 using halo::shell_options;

@@ -6,8 +6,8 @@
 #include <halocline/comm/costs.hpp>
 #include <halocline_test/allocation_counter.hpp>
 
-#include <atomic>
 #include <barrier>
+#include <functional>
 #include <set>
 
 using namespace halocline_test;

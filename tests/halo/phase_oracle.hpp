@@ -5,6 +5,7 @@
 
 #include "oracle.hpp"
 
+#include <algorithm>
 #include <complex>
 
 namespace halocline_test {

@@ -3,7 +3,6 @@
 #include "oracle.hpp"
 #include "small_job.hpp"
 
-#include <functional>
 #include <string>
 #include <thread>
 #include <vector>

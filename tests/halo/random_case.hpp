@@ -7,6 +7,8 @@
 
 #include <halocline/halo/packer.hpp>
 
+#include <algorithm>
+
 namespace halocline_test {
 
 /// True in one of n cases.

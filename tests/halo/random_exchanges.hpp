@@ -13,8 +13,9 @@
 #include <halocline/comm/slab.hpp>
 #include <halocline/halo/unpacker.hpp>
 
+#include <algorithm>
+#include <atomic>
 #include <cstdlib>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <thread>

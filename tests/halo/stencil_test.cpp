@@ -10,6 +10,7 @@
 
 #include <halocline_test/allocation_counter.hpp>
 
+#include <algorithm>
 #include <barrier>
 #include <cmath>
 #include <cstdlib>

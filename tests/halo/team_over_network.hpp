@@ -5,10 +5,9 @@
 
 #include "oracle.hpp"
 
+#include <atomic>
 #include <barrier>
 #include <chrono>
-#include <memory>
-#include <string>
 #include <thread>
 #include <vector>
 

@@ -144,10 +144,12 @@ inline std::string scidac_checksum(const std::string& data, int real_bytes, int 
                   "<scidacChecksum><version>1.0</version><suma>%x</suma><sumb>%x</sumb></scidacChecksum>", a, b);
     return std::string(xml) + '\0';
 }
-inline std::string ildg(int real_bytes, bool with_checksum = true) {
+/// `format`: the text of record ildg-format; empty: the right one.
+inline std::string ildg(int real_bytes, bool with_checksum = true, std::string format = {}) {
+    if (format.empty()) format = ildg_format(8 * real_bytes);
     const std::string data = link_data({0, 1, 2, 3}, 3, real_bytes, true);
     return lime_record(std::string(128, 'q'), "a type that is not terminated", 0xc000) + // strlen would run on
-           lime_record("ildg-format", ildg_format(8 * real_bytes) + '\0', 0x8000) +
+           lime_record("ildg-format", format + '\0', 0x8000) +
            lime_record("ildg-binary-data", data, with_checksum ? 0 : 0x4000) +
            (with_checksum ? lime_record("scidac-checksum", scidac_checksum(data, real_bytes), 0x4000) : "");
 }

@@ -3,9 +3,11 @@
 
 #include <halocline/solvers/fgmres.hpp>
 #include <halocline_test/allocation_counter.hpp>
+#include <halocline_test/refusal.hpp>
 
 #include <gtest/gtest.h>
 
+#include <string>
 #include <vector>
 
 namespace {
@@ -201,6 +203,14 @@ TEST(Fgmres, PassesOnADeadPeerFromEverySum) {
         EXPECT_EQ(report.communication, status::peer_died);
         EXPECT_EQ(s.space.sums, k + 1) << "went on after the failure";
     }
+}
+
+TEST(Gmres, RefusesAWorkspaceWithoutRoomForAStep) {
+    dense_space space{4};
+    for (const int length : {0, -1})
+        EXPECT_EQ(refusal([&] { const workspace work(space, length); }),
+                  "fgmres_workspace: a restart length of " + std::to_string(length) +
+                      " leaves no room for a step; it must be at least 1");
 }
 
 TEST(Gmres, SolvesASingularSystemWhoseSolutionExists) {

@@ -65,7 +65,6 @@ class aggregation {
     std::int64_t orthonormalise(int g, int chirality, const replacement& replace);
     void replace_lane(int g, int chirality, int vector, int lane, const replacement& replace);
     void restrict_group(int g, int chirality, const batch& fields) const noexcept;
-    void sum_lanes(std::span<double> lanes) const;
 
     std::shared_ptr<const lattice::site_order> fine_, coarse_;
     int vectors_;

@@ -38,7 +38,8 @@ class solver {
     void setup();
 
     /// Solves D x = b from x = 0. Collective.  Shape: lexicographic, 24 components.  Pre: setup().
-    /// Not converging is a result, not an error.  Err: input_error: a field of another shape, on that rank; job_error.
+    /// Not converging is a result, not an error.
+    /// Err: input_error: setup() was not called; a field of another shape, on that rank; job_error.
     solver_report solve(lattice::field<double>& x, const lattice::field<double>& b);
 
     [[nodiscard]] const lattice::coordinate& blocks() const { return d_.order()->blocks()->block; }
@@ -55,6 +56,7 @@ class solver {
     lattice::field<double> x_, b_; ///< blocked
     lattice::field<float> x32_, b32_;
     progress_callback tell_;
+    bool is_set_up_ = false;
     double setup_seconds_ = 0;
 };
 

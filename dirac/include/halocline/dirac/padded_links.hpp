@@ -17,6 +17,8 @@
 
 namespace halocline::dirac {
 
+/// The links of this rank's box and of the sites around it. A value: copies are deep.
+/// Memory: 576 B per site of the padded box.
 class padded_links {
   public:
     /// Collective. Wraps periodically in every dimension (boundary signs belong to the operator).

@@ -12,7 +12,8 @@ namespace halocline::dirac {
 
 /// D = (4 + m0) - 1/2 sum_mu [ (1 - gamma_mu) U_mu(x) psi(x+mu) + (1 + gamma_mu) U_mu(x-mu)^dagger psi(x-mu) ]
 ///     - csw sum_{mu<nu} gamma_mu gamma_nu (Q_munu - Q_munu^dagger) / 16.
-/// Directions are x, y, z, t = 0..3 as everywhere; the clover sum runs in the order T < Z < Y < X.
+/// Directions are x, y, z, t = 0..3 as everywhere. Swapping mu and nu changes the signs of gamma_mu gamma_nu and of
+/// Q - Q^dagger, so a term of the clover sum is that of a plane, whichever way it is taken.
 struct wilson_parameters {
     double m0 = -0.5;
     double csw = 1;

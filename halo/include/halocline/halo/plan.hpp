@@ -39,10 +39,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 namespace halocline::halo {

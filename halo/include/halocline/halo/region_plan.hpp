@@ -83,6 +83,7 @@ binding bind(lattice::field<T>& x, lattice::field<More>&... more) {
     return {{view(x), view(more)...}, {view(x), view(more)...}};
 }
 
+/// How a region_plan moves its messages.
 struct region_plan_options {
     std::string name = "regions";
     /// Equal on every rank. direct, streamed and joint write straight into the peer's destination; the fields must lie

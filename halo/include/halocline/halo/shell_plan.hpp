@@ -38,6 +38,8 @@ struct ghost_region {
     int peer = 0;       ///< the rank that sends them
 };
 
+/// One rank's part of an exchange of the ghosts around, or behind, the sites of its fields. Every rank of the job makes
+/// the same plans in the same order.
 class shell_plan {
   public:
     /// Collective. bind(x, …) makes a binding: the fields that travel in one message. start() chooses among the

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -21,6 +20,7 @@ using coordinate = std::array<int, dimensions>;
 /// How the lattice closes on itself in one dimension.
 /// Antiperiodic is a sign on the links in dirac::, so plans of halos treat it as periodic; stencils change the sign.
 enum class boundary : std::uint8_t { periodic, antiperiodic, open };
+/// The enumerator's name; "?" for a number that is none.
 constexpr std::string_view to_string(boundary b) {
     switch (b) {
     case boundary::periodic: return "periodic";
@@ -83,6 +83,7 @@ struct box {
 
 /// The low or the high end of a dimension.
 enum class side : std::uint8_t { low = 0, high = 1 };
+/// The other end.
 constexpr side opposite(side s) { return s == side::low ? side::high : side::low; }
 
 /// One of the eight faces of a box.  index() runs x-low, x-high, y-low, … t-high.
@@ -94,7 +95,9 @@ struct face {
     [[nodiscard]] constexpr face opposite() const { return {mu, lattice::opposite(end)}; }
     friend constexpr bool operator==(const face&, const face&) = default;
 };
+/// Number of faces of a box.
 inline constexpr int faces = 2 * dimensions;
+/// Inverse of face::index().  Pre: 0 <= index < faces.
 constexpr face face_of(int index) { return {index / 2, static_cast<side>(index % 2)}; }
 
 /// "8.8.8.16", as in the flags and error messages.

@@ -7,7 +7,6 @@
 #include <halocline/lattice/geometry.hpp>
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>

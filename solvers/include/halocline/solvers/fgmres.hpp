@@ -5,6 +5,7 @@
 //      Y. Saad, Iterative methods for sparse linear systems, 2nd ed., SIAM 2003, algorithms 6.9, 9.6 [Saad2003].
 #pragma once
 
+#include <halocline/base/error.hpp>
 #include <halocline/solvers/concepts.hpp>
 #include <halocline/solvers/gram_schmidt.hpp>
 #include <halocline/solvers/hessenberg.hpp>
@@ -14,11 +15,13 @@
 #include <algorithm>
 #include <limits>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <vector>
 
 namespace halocline::solvers {
 
+/// Options of fgmres() and gmres().
 struct fgmres_options : solve_options {
     int restart_length = 50; ///< m; <= workspace.restart_length()
     /// Gram-Schmidt is repeated when the new direction keeps no more than this part of ||A z||. 1/sqrt(2) keeps the
@@ -31,10 +34,10 @@ struct fgmres_options : solve_options {
 template <class V>
 class fgmres_workspace {
   public:
-    /// `flexible` = false: room for gmres() only.
+    /// `flexible` = false: room for gmres() only.  Err: input_error: restart_length below 1.
     template <vector_space<V> S>
     fgmres_workspace(S& space, int restart_length, bool flexible = true)
-        : h(restart_length + 1), scratch(restart_length + 1), least_squares(restart_length) {
+        : h(checked(restart_length) + 1), scratch(restart_length + 1), least_squares(restart_length) {
         for (int i = 0; i <= restart_length; ++i) v.push_back(space.make());
         for (int i = 0; flexible && i < restart_length; ++i) z.push_back(space.make());
     }
@@ -44,6 +47,14 @@ class fgmres_workspace {
     std::vector<V> z;                       ///< z_j = M_j v_j; empty without a preconditioner
     std::vector<complex> h, scratch;        ///< one column of the Hessenberg matrix; Gram-Schmidt's second pass
     hessenberg_least_squares least_squares; ///< min_y || beta e_1 - H y ||
+
+  private:
+    static int checked(int restart_length) {
+        if (restart_length < 1)
+            throw input_error("fgmres_workspace: a restart length of " + std::to_string(restart_length) +
+                              " leaves no room for a step; it must be at least 1");
+        return restart_length;
+    }
 };
 
 namespace detail {
@@ -112,7 +123,7 @@ solve_report flexible_gmres(S& space, A& a, M& m, const V& b, V& x, fgmres_works
 /// Solves A x = b with the flexible preconditioner M.  Collective.
 /// "converged" means that ||b - A x|| / ||b|| was computed from x and is <= tolerance; if the recurrence says so but
 /// the true residual doesn't, the solve continues with a restart.
-/// Pre:  vectors of the workspace were made by `space`.
+/// Pre:  vectors of the workspace were made by `space`, and it is flexible.
 /// Cost: per iteration one M, one A, one global sum (two with reorthogonalisation), j + 2 vectors read twice.
 /// Ref:  [Saad1993] algorithm 2.2, [Saad2003] algorithm 9.6.
 template <class V, vector_space<V> S, class A, class M, class Callback = silent>
@@ -124,6 +135,7 @@ requires linear_operator<A, V> && preconditioner<M, V>
 
 /// Solves A x = b without a preconditioner: for coarse grids. With options.verify = false it stops on the recurrence,
 /// and the whole solve costs one global sum more than it has iterations.
+/// Pre: vectors of the workspace were made by `space`; it need not be flexible.
 /// Ref: [Saad2003] algorithm 6.9 with sec. 6.5.3.
 template <class V, vector_space<V> S, class A, class Callback = silent>
 requires linear_operator<A, V>

@@ -13,6 +13,7 @@
 
 namespace halocline::solvers {
 
+/// The result of orthonormalise().
 struct orthonormalised {
     comm::status communication = comm::status::ok;
     bool finite = true;    ///< false: NaN or infinity among the products

@@ -14,6 +14,7 @@
 
 namespace halocline::solvers {
 
+/// Options of minimal_residual().
 struct minimal_residual_options : solve_options {
     double relaxation = 1; ///< omega in x = x + omega alpha r
 };

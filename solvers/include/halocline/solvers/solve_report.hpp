@@ -34,6 +34,7 @@ struct solve_options {
     int stagnation_window = 0;      ///< stop after this many iterations without a gain of 10 %; 0: never
 };
 
+/// The result of a solve. Status, residuals and counts are the same on every rank; seconds are this rank's.
 struct solve_report {
     solve_status status = solve_status::max_iterations;
     comm::status communication = comm::status::ok;

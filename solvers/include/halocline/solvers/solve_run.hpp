@@ -3,12 +3,12 @@
 // of an iteration, and the end. A solver's own file is left with the formulas of its paper.
 #pragma once
 
+#include <halocline/base/stopwatch.hpp>
 #include <halocline/comm/status.hpp>
 #include <halocline/solvers/concepts.hpp>
 #include <halocline/solvers/solve_report.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -136,13 +136,13 @@ class solve_run {
         const bool worthless = s == solve_status::not_finite || s == solve_status::source_too_small ||
                                s == solve_status::unverified || s == solve_status::failed_communication;
         if (worthless || !residual_is_true) report.relative_residual = std::numeric_limits<double>::quiet_NaN();
-        report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+        report.seconds = watch_.seconds();
         return std::move(report);
     }
 
     const solve_options& options_;
     double b_norm_ = 0; ///< ||b||
-    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+    stopwatch watch_;
 };
 
 } // namespace halocline::solvers::detail

@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <thread>
-#include <utility>
 
 namespace halocline_test {
 

@@ -3,55 +3,29 @@
 // its partner is computing.
 #pragma once
 
-#include <halocline/base/error.hpp>
 #include <halocline/comm/job.hpp>
+#include <halocline_test/shared_area.hpp>
 
 #include <atomic>
-#include <fcntl.h>
-#include <string>
-#include <sys/mman.h>
 #include <thread>
-#include <unistd.h>
 
 namespace halocline_test {
 
 class idle_barrier {
   public:
     /// Collective.  Pre: all ranks are on this host.
-    explicit idle_barrier(const halocline::comm::job& j) : ranks_(j.ranks()) {
-        int file = -1;
-        const auto map = [&] {
-            if (file < 0 || ftruncate(file, sizeof(counter)) != 0) throw halocline::error("no shared memory");
-            void* const p = mmap(nullptr, sizeof(counter), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-            if (p == MAP_FAILED) throw halocline::error("no shared memory");
-            came_ = static_cast<counter*>(p);
-        };
-        j.collectively([&] {
-            if (j.rank() != 0) return;
-            file = memfd_create("halocline-test", MFD_CLOEXEC);
-            map();
-        });
-        const std::string place = j.broadcast("/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(file));
-        j.collectively([&] {
-            if (j.rank() == 0) return;
-            file = open(place.c_str(), O_RDWR | O_CLOEXEC);
-            map();
-        });
-        close(file);
-    }
-    ~idle_barrier() { munmap(came_, sizeof(counter)); }
-    idle_barrier(const idle_barrier&) = delete;
-    idle_barrier& operator=(const idle_barrier&) = delete;
+    explicit idle_barrier(const halocline::comm::job& j) : ranks_(j.ranks()), area_(j, sizeof(std::atomic<int>)) {}
 
     void operator()() {
+        // how often a rank has come; the memory begins with zeros
+        auto& came = *reinterpret_cast<std::atomic<int>*>(area_.of(0));
         const int all = ranks_ * ++meetings_;
-        for (came_->fetch_add(1); came_->load() < all;) std::this_thread::yield();
+        for (came.fetch_add(1); came.load() < all;) std::this_thread::yield();
     }
 
   private:
-    using counter = std::atomic<int>;
     int ranks_, meetings_ = 0;
-    counter* came_ = nullptr; ///< how often a rank has come; the memory begins with zeros
+    shared_area area_;
 };
 
 } // namespace halocline_test

@@ -4,6 +4,9 @@
 
 #include <halocline/halo/plan.hpp>
 
+#include <optional>
+#include <type_traits>
+
 namespace halocline::halo {
 
 template <pack_function Pack>

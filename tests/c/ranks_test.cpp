@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two ranks through the C interface: what one of them finds before and after the other has called.
+#include <halocline.h>
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+namespace {
+
+class CRanks : public testing::Test {
+  protected:
+    CRanks() {
+        EXPECT_EQ(halocline_job_from_environment(nullptr, &job_), HALOCLINE_OK) << halocline_error();
+        EXPECT_EQ(halocline_job_ranks(job_), 2);
+    }
+    ~CRanks() override { halocline_job_free(job_); }
+    [[nodiscard]] bool first() const { return halocline_job_rank(job_) == 0; }
+    void meet() { ASSERT_EQ(halocline_job_barrier(job_), HALOCLINE_OK) << halocline_error(); }
+
+    halocline_job* job_ = nullptr;
+};
+
+TEST_F(CRanks, ReceiveWindowTellsWhenItsMessageIsThere) {
+    halocline_connection* c = nullptr;
+    halocline_window* w = nullptr;
+    std::array<double, 4> values{};
+    ASSERT_EQ(halocline_connection_create(job_, first() ? 1 : 0, 5, 5, nullptr, &c), HALOCLINE_OK);
+    if (first()) {
+        values = {1, 2, 3, 4};
+        ASSERT_EQ(halocline_send_window_create(c, HALOCLINE_DOUBLE, 4, values.data(), &w), HALOCLINE_OK);
+    } else {
+        ASSERT_EQ(halocline_recv_window_create(c, HALOCLINE_DOUBLE, 4, values.data(), &w), HALOCLINE_OK);
+    }
+    ASSERT_EQ(halocline_connection_connect(c), HALOCLINE_OK) << halocline_error();
+    ASSERT_EQ(halocline_window_init(w), HALOCLINE_OK);
+    if (!first()) {
+        ASSERT_EQ(halocline_window_post(w, 0), HALOCLINE_OK);
+        EXPECT_EQ(halocline_window_test(w), 0);
+    }
+    meet(); // only now is anything sent
+
+    if (first()) {
+        ASSERT_EQ(halocline_window_post(w, 3), HALOCLINE_OK);
+    } else {
+        while (halocline_window_test(w) == 0) {
+        }
+    }
+    EXPECT_EQ(halocline_window_wait(w), HALOCLINE_OK) << halocline_error();
+
+    if (!first()) {
+        EXPECT_EQ(halocline_window_count(w), 3U);
+        EXPECT_EQ(values, (std::array<double, 4>{1, 2, 3, 0}));
+    }
+    meet();
+    halocline_window_free(w);
+    halocline_connection_free(c);
+}
+
+TEST_F(CRanks, PlanTellsWhenItsGhostsAreThere) {
+    const halocline_plan_options options{.global = {2, 2, 2, 4},
+                                         .rank_grid = {1, 1, 1, 2},
+                                         .width_low = {0, 0, 0, 1},
+                                         .width_high = {0, 0, 0, 1},
+                                         .open = {},
+                                         .order_by_nodes = 0,
+                                         .self_exchange = 0,
+                                         .bytes_per_site = sizeof(double),
+                                         .name = "polled"};
+    halocline_plan* plan = nullptr;
+    ASSERT_EQ(halocline_plan_create(job_, &options, &plan), HALOCLINE_OK) << halocline_error();
+    const std::vector<double> field(16, first() ? 1.0 : 2.0);
+    if (!first()) {
+        halocline_plan_start(plan, field.data());
+        EXPECT_EQ(halocline_plan_test(plan), 0);
+    }
+    meet(); // only now does rank 0 start
+
+    if (first()) halocline_plan_start(plan, field.data());
+    while (halocline_plan_test(plan) == 0) {
+    }
+    EXPECT_EQ(halocline_plan_finish(plan), HALOCLINE_OK) << halocline_error();
+
+    ASSERT_EQ(halocline_plan_faces(plan), 2);
+    for (int face = 0; face < 2; ++face)
+        EXPECT_EQ(*static_cast<const double*>(halocline_plan_ghost(plan, face)), first() ? 2.0 : 1.0);
+    meet();
+    halocline_plan_free(plan);
+}
+
+TEST_F(CRanks, AbortEndsTheOtherRanksWaitWithItsReason) {
+    halocline_sum* sum = nullptr;
+    ASSERT_EQ(halocline_sum_create(job_, 1, &sum), HALOCLINE_OK) << halocline_error();
+    if (first()) {
+        halocline_job_abort(job_, "no more sites");
+    } else {
+        double value = 1;
+        EXPECT_EQ(halocline_sum_over_ranks(sum, &value, 1), HALOCLINE_ABORTED);
+        EXPECT_NE(std::string(halocline_error()).find("no more sites"), std::string::npos) << halocline_error();
+        EXPECT_EQ(halocline_error_rank(), 0);
+    }
+    halocline_sum_free(sum);
+}
+
+} // namespace

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory that all ranks of a host map, made independently of the library: for what must not depend on it, as the limits
+// and probes of benches, which it is compared with.
+#pragma once
+
+#include <halocline/base/error.hpp>
+#include <halocline/comm/job.hpp>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <fcntl.h>
+#include <string>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace halocline_test {
+
+class shared_area {
+  public:
+    /// Collective: bytes_per_rank zeroed bytes for each rank, page-aligned.  Err: error if ranks don't share a host.
+    shared_area(const halocline::comm::job& j, std::size_t bytes_per_rank)
+        : stride_((bytes_per_rank + 4095) / 4096 * 4096), bytes_(stride_ * static_cast<std::size_t>(j.ranks())) {
+        int file = -1; // rank 0's has no name that a killed program could leave behind
+        j.collectively([&] {
+            if (j.rank() != 0) return;
+            file = memfd_create("halocline-test", MFD_CLOEXEC);
+            map(file);
+        });
+        const std::string place = j.broadcast("/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(file));
+        j.collectively([&] {
+            if (j.rank() == 0) return;
+            file = open(place.c_str(), O_RDWR | O_CLOEXEC);
+            map(file);
+        });
+        close(file);
+    }
+    ~shared_area() { munmap(base_, bytes_); }
+    shared_area(const shared_area&) = delete;
+    shared_area& operator=(const shared_area&) = delete;
+
+    [[nodiscard]] std::byte* of(int rank) const { return base_ + stride_ * static_cast<std::size_t>(rank); }
+
+  private:
+    void map(int file) {
+        if (file < 0 || ftruncate(file, static_cast<off_t>(bytes_)) != 0)
+            throw halocline::error(std::string("shared memory: ") + std::strerror(errno) +
+                                   "; the ranks of this program share one host");
+        void* const p = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
+        if (p == MAP_FAILED)
+            throw halocline::error("mmap of " + std::to_string(bytes_) + " bytes: " + std::strerror(errno));
+        base_ = static_cast<std::byte*>(p);
+    }
+
+    std::size_t stride_, bytes_;
+    std::byte* base_ = nullptr;
+};
+
+} // namespace halocline_test
