@@ -3,6 +3,7 @@
 halocline_add_test(comm.messenger_test LINK halocline::comm LABELS threads SOURCES
                    messenger_test.cpp messenger_protocols_test.cpp messenger_push_test.cpp messenger_limits_test.cpp
                    messenger_misuse_test.cpp messenger_ending_test.cpp messenger_withdrawal_test.cpp
+                   messenger_progress_test.cpp
                    ARGS --gtest_filter=-MessengerOverNetwork.*:MessengerBetweenProcesses.*)
 halocline_add_test(comm.messenger_fuzz_test SOURCES messenger_fuzz_test.cpp LINK halocline::comm LABELS threads)
 halocline_add_test(comm.messenger_test TARGET comm_messenger_test RANKS 1 ARGS --gtest_filter=Messenger.*)

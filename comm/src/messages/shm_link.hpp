@@ -52,8 +52,12 @@ class shm_link {
         return false;
     }
 
-    /// Sends a message, or announces it.  False: no room yet.
-    [[nodiscard]] bool send(message_operation& s) noexcept;
+    /// Sends a message, or announces it.  False: no room yet; the peer is informed.
+    [[nodiscard]] bool send(message_operation& s) noexcept {
+        if (begin(s)) return true;
+        bell_->ring();
+        return false;
+    }
     /// Takes in what has arrived, and advances large messages.
     void progress() noexcept {
         while (take_next()) {
@@ -86,6 +90,8 @@ class shm_link {
         ++core_.counts.immediate;
         return true;
     }
+    /// send() without the bell.
+    [[nodiscard]] bool begin(message_operation& s) noexcept;
     [[nodiscard]] ring_writer::label label_for(int tag, std::uint32_t context) const noexcept {
         return {tag, context, in_.slots_taken()};
     }
@@ -130,6 +136,7 @@ class shm_link {
     messenger_core& core_;
     matching& matching_;
     int peer_;
+    message_bell* bell_;   ///< the peer's
     shm_channel farewell_; ///< nothing else goes through it
     shm_rendezvous large_;
     std::uint64_t taken_at_announcement_ = ~std::uint64_t{0}; ///< in_.taken() at the last announcement

@@ -294,6 +294,7 @@ void shm_rendezvous::withdraw_send(message_operation& s) noexcept {
     announced_.remove(s);
     withdrawn_.add(s.record);
     untold_.add(s.record);
+    ++core_.owner.under_way;
     withdrawn_generation_[s.record] = s.generation;
     // A receiver that reads this process's memory continues; one that needs staged copies would wait forever.
     records_[s.record].sender_pieces.fetch_or(send_record::withdrawn, std::memory_order_release);
@@ -301,6 +302,7 @@ void shm_rendezvous::withdraw_send(message_operation& s) noexcept {
 
 announcement shm_rendezvous::take_untold() noexcept {
     const std::uint32_t record = untold_.take();
+    --core_.owner.under_way;
     announcement a;
     a.generation = withdrawn_generation_[record];
     a.record = record;
@@ -311,6 +313,7 @@ void shm_rendezvous::take_back_withdrawn() noexcept {
     withdrawn_.for_each([this](std::uint32_t record) {
         if (records_[record].phase_of(withdrawn_generation_[record]) != send_record::received) return;
         withdrawn_.remove(record);
+        if (untold_.has(record)) --core_.owner.under_way;
         untold_.remove(record);
         give_back(record);
     });
