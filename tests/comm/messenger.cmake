@@ -4,7 +4,7 @@ halocline_add_test(comm.messenger_test LINK halocline::comm LABELS threads SOURC
                    messenger_test.cpp messenger_protocols_test.cpp messenger_push_test.cpp messenger_limits_test.cpp
                    messenger_misuse_test.cpp messenger_ending_test.cpp messenger_withdrawal_test.cpp
                    messenger_progress_test.cpp
-                   ARGS --gtest_filter=-MessengerOverNetwork.*:MessengerBetweenProcesses.*)
+                   ARGS --gtest_filter=-MessengerOverNetwork.*:MessengerBetweenProcesses.*:MessengerDeadline.*)
 halocline_add_test(comm.messenger_fuzz_test SOURCES messenger_fuzz_test.cpp LINK halocline::comm LABELS threads)
 halocline_add_test(comm.messenger_test TARGET comm_messenger_test RANKS 1 ARGS --gtest_filter=Messenger.*)
 halocline_add_test(comm.messenger_fuzz_test.shm TARGET comm_messenger_fuzz_test RANKS 3)
@@ -22,6 +22,9 @@ halocline_add_test(comm.messenger_test TARGET comm_messenger_test RANKS 2
                    ARGS ${between_ranks}:MessengerBetweenProcesses.*)
 halocline_add_test(comm.messenger_test TARGET comm_messenger_test RANKS 3 12
                    ARGS ${between_ranks}:MessengerBetweenProcesses.*-*2GiB*)
+halocline_add_test(comm.messenger_test.deadline TARGET comm_messenger_test RANKS 2
+                   ARGS --gtest_filter=MessengerDeadline.*)
+set_property(TEST comm.messenger_test.deadline.r2 APPEND PROPERTY ENVIRONMENT HALOCLINE_FAULTS_DEADLINE_MS=2500)
 
 # Without the test of 2 GiB and those of shared memory.
 set(over_networks ${between_ranks}:MessengerOverNetwork.*-*Slab*:*Pieces*:*2GiB*:*InARow*)

@@ -132,4 +132,28 @@ TEST(Messenger, MessagesWithoutWaitsDoNotKeepOtherObjectsFromTheirWork) {
     });
 }
 
+/// The deadline limits silence. The sender looks seldom, and its message needs many looks, because it goes piece by
+/// piece through its slab.
+TEST(MessengerDeadline, IsExtendedByEachPieceOfALargeMessage) {
+    ASSERT_TRUE(ranks_are_processes());
+    on_ranks({}, [](const job& j) {
+        messenger m(j, {.read_processes = false});
+        const auto deadline = j.options().deadline;
+        ASSERT_LE(deadline, std::chrono::seconds(5)) << "this would take too long";
+        constexpr std::size_t looks = 20, bytes_per_look = 128 * 1024;
+        std::vector<std::byte> data(looks * bytes_per_look);
+        if (j.rank() == 0) {
+            fill(data, 0, 1);
+            message_request send;
+            m.isend(send, data, 1, 5);
+            while (!m.test(send)) std::this_thread::sleep_for(2 * deadline / looks);
+            EXPECT_EQ(m.state(), status::ok) << m.pending();
+        } else if (j.rank() == 1) {
+            ok_or_fail(m, m.recv(data, 0, 5));
+            EXPECT_EQ(wrong(data, 0, 1), 0u);
+            EXPECT_EQ(m.counts().staged, 1u);
+        }
+    });
+}
+
 } // namespace

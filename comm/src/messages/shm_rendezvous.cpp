@@ -221,6 +221,7 @@ bool shm_rendezvous::copied_from_staging(message_operation& r, send_record& reco
         const std::uint64_t start = r.pieces_done * piece;
         copy_bytes(r.data + start, staged_piece(*their_outbox_, r.pieces_done), std::min(piece, bytes - start));
         record.receiver.read.store(r.pieces_done + 1, std::memory_order_release);
+        ++core_.moved;
     }
     if (r.pieces_done >= pieces_of(bytes, piece)) return true;
     if (r.source != nullptr && (withdrawn || is_idle(r, record))) {
@@ -279,6 +280,7 @@ void shm_rendezvous::stage(message_operation& s, send_record& record) noexcept {
         fill(staged_piece(*outbox_, staged), s.data + start, n, n == piece && whole_pieces_staged_ == pieces);
         if (n == piece) whole_pieces_staged_ = std::min(whole_pieces_staged_ + 1, pieces);
         record.staged.store(++staged, std::memory_order_release);
+        ++core_.moved;
     }
 }
 
