@@ -156,14 +156,13 @@ void message_engine::connect_bulk() {
 
 message_engine::~message_engine() {
     const closing_scope closing(core_.job.doing);
-    std::vector<const control_line*> farewells;
     matching_.abandon();
-    for (message_link& l : links_) {
-        l.queued.finish_all();
-        if (l.self) l.self->abandon();
-        if (l.network) l.network->abandon();
+    for (message_link& l : links_) l.queued.finish_all();
+    for (message_link& l : links_) l.abandon(); // may wait, which makes progress on all links
+    in_own_call_ = true; // no more, because after a farewell the peer's memory is not ours to write
+    std::vector<const control_line*> farewells;
+    for (message_link& l : links_)
         if (l.shm) farewells.push_back(l.shm->close());
-    }
     links_.clear(); // they call libraries, too
     memory_->park(farewells);
 }

@@ -134,7 +134,6 @@ void shm_link::discard(unexpected_message& m) noexcept {
 }
 
 const control_line* shm_link::close() noexcept {
-    large_.abandon();
     farewell_.close();
     return farewell_.line();
 }

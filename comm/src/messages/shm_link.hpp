@@ -71,7 +71,9 @@ class shm_link {
         large_.withdraw(o);
         tell_withdrawn();
     }
-    /// The messenger ends: says farewell. Returns the line on which the peer's farewell will arrive.
+    /// The messenger ends.
+    void abandon() noexcept { large_.abandon(); }
+    /// The last call: says farewell. Returns the line on which the peer's farewell will arrive.
     const control_line* close() noexcept;
     [[nodiscard]] bool peer_has_left() const noexcept { return shm_channel::closed(*farewell_.line()); }
     [[nodiscard]] std::string describe() const { return large_.describe(); }
