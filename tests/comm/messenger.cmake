@@ -8,6 +8,8 @@ halocline_add_test(comm.messenger_test LINK halocline::comm LABELS threads SOURC
 halocline_add_test(comm.messenger_fuzz_test SOURCES messenger_fuzz_test.cpp LINK halocline::comm LABELS threads)
 halocline_add_test(comm.messenger_test TARGET comm_messenger_test RANKS 1 ARGS --gtest_filter=Messenger.*)
 halocline_add_test(comm.messenger_fuzz_test.shm TARGET comm_messenger_fuzz_test RANKS 3)
+halocline_add_test(comm.messenger_stress_test SOURCES messenger_stress_test.cpp LINK halocline::comm LABELS threads)
+halocline_add_test(comm.messenger_stress_test.shm TARGET comm_messenger_stress_test RANKS 2 4)
 # As on a machine whose cores are far apart.
 halocline_add_test(comm.messenger_fuzz_test.streamed TARGET comm_messenger_fuzz_test RANKS 3)
 set_property(TEST comm.messenger_fuzz_test.streamed.r3 APPEND PROPERTY ENVIRONMENT
@@ -31,6 +33,7 @@ set(over_networks ${between_ranks}:MessengerOverNetwork.*-*Slab*:*Pieces*:*2GiB*
 if(LIBFABRIC_FOUND)
   halocline_add_test(comm.messenger_test.ofi TARGET comm_messenger_test RANKS 2 4 LABELS ofi ARGS ${over_networks})
   halocline_add_test(comm.messenger_fuzz_test.ofi TARGET comm_messenger_fuzz_test RANKS 3 LABELS ofi)
+  halocline_add_test(comm.messenger_stress_test.ofi TARGET comm_messenger_stress_test RANKS 3 LABELS ofi)
 endif()
 # The calls that published programs make, and what such programs do with them.
 halocline_add_test(comm.two_sided_test SOURCES two_sided_test.cpp LINK halocline::comm LABELS threads)
