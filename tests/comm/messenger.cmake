@@ -3,10 +3,13 @@
 halocline_add_test(comm.messenger_test LINK halocline::comm LABELS threads SOURCES
                    messenger_test.cpp messenger_protocols_test.cpp messenger_push_test.cpp messenger_limits_test.cpp
                    messenger_misuse_test.cpp messenger_ending_test.cpp messenger_withdrawal_test.cpp
-                   ARGS --gtest_filter=-MessengerOverNetwork.*:MessengerBetweenProcesses.*)
+                   messenger_progress_test.cpp
+                   ARGS --gtest_filter=-MessengerOverNetwork.*:MessengerBetweenProcesses.*:MessengerDeadline.*)
 halocline_add_test(comm.messenger_fuzz_test SOURCES messenger_fuzz_test.cpp LINK halocline::comm LABELS threads)
 halocline_add_test(comm.messenger_test TARGET comm_messenger_test RANKS 1 ARGS --gtest_filter=Messenger.*)
 halocline_add_test(comm.messenger_fuzz_test.shm TARGET comm_messenger_fuzz_test RANKS 3)
+halocline_add_test(comm.messenger_stress_test SOURCES messenger_stress_test.cpp LINK halocline::comm LABELS threads)
+halocline_add_test(comm.messenger_stress_test.shm TARGET comm_messenger_stress_test RANKS 2 4)
 # As on a machine whose cores are far apart.
 halocline_add_test(comm.messenger_fuzz_test.streamed TARGET comm_messenger_fuzz_test RANKS 3)
 set_property(TEST comm.messenger_fuzz_test.streamed.r3 APPEND PROPERTY ENVIRONMENT
@@ -21,12 +24,16 @@ halocline_add_test(comm.messenger_test TARGET comm_messenger_test RANKS 2
                    ARGS ${between_ranks}:MessengerBetweenProcesses.*)
 halocline_add_test(comm.messenger_test TARGET comm_messenger_test RANKS 3 12
                    ARGS ${between_ranks}:MessengerBetweenProcesses.*-*2GiB*)
+halocline_add_test(comm.messenger_test.deadline TARGET comm_messenger_test RANKS 2
+                   ARGS --gtest_filter=MessengerDeadline.*)
+set_property(TEST comm.messenger_test.deadline.r2 APPEND PROPERTY ENVIRONMENT HALOCLINE_FAULTS_DEADLINE_MS=2500)
 
 # Without the test of 2 GiB and those of shared memory.
 set(over_networks ${between_ranks}:MessengerOverNetwork.*-*Slab*:*Pieces*:*2GiB*:*InARow*)
 if(LIBFABRIC_FOUND)
   halocline_add_test(comm.messenger_test.ofi TARGET comm_messenger_test RANKS 2 4 LABELS ofi ARGS ${over_networks})
   halocline_add_test(comm.messenger_fuzz_test.ofi TARGET comm_messenger_fuzz_test RANKS 3 LABELS ofi)
+  halocline_add_test(comm.messenger_stress_test.ofi TARGET comm_messenger_stress_test RANKS 3 LABELS ofi)
 endif()
 # The calls that published programs make, and what such programs do with them.
 halocline_add_test(comm.two_sided_test SOURCES two_sided_test.cpp LINK halocline::comm LABELS threads)

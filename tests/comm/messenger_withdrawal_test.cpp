@@ -2,14 +2,17 @@
 // Matched messages: requests that are destroyed before they are done, at either end and at both.
 #include "messenger_bodies.hpp"
 
+#include <halocline/comm/channel_set.hpp>
 #include <halocline_test/idle_barrier.hpp>
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <memory>
 #include <memory_resource>
 #include <optional>
 #include <span>
@@ -494,6 +497,61 @@ TEST(MessengerWithdrawal, NothingIsWrittenIntoAReceiveThatIsGone) {
             },
             options);
     }
+}
+
+/// A messenger that ends waits for a peer that is copying into one of its receives, and meanwhile takes what comes from
+/// others. Each of them hears the farewell after that, because then it may use its memory for something else.
+TEST(MessengerWithdrawal, FarewellsAreSaidWhenNothingMovesAnyMore) {
+    if (ranks_are_processes()) GTEST_SKIP() << "ranks as threads only";
+    enum : int { begun, pushing, copying, ending, waiting, looked, over };
+    struct course {
+        std::atomic<int> at{begun};
+        void wait_for(int least) const {
+            while (at < least) std::this_thread::yield();
+        }
+        static void step(void* object) { // of rank 0
+            auto& self = *static_cast<course*>(object);
+            if (int expected = ending; self.at.compare_exchange_strong(expected, waiting)) self.wait_for(looked);
+        }
+    } course;
+    job_options options;
+    options.path = path::streamed;
+    run_threads(
+        3,
+        [&](const job& j) {
+            channel_set work(j, std::span<const channel_request>(), {"work", ""});
+            if (j.rank() == 0) work.work_in_every_wait(&course, course::step);
+            auto m = std::make_unique<messenger>(j);
+            bytes large(64 << 20, &j.memory());
+            std::optional<message_request> request(std::in_place);
+            if (j.rank() == 0) {
+                m->irecv(*request, large, 2, 5);
+                while (m->counts().pushed == 0) (void)m->test(*request);
+                course.at = pushing;
+                course.wait_for(copying);
+                course.at = ending;
+                m.reset();
+                course.at = over;
+            } else if (j.rank() == 1) {
+                m->irecv(*request, {}, 0, 6);
+                course.wait_for(waiting);
+                if (course.at == waiting) {
+                    EXPECT_EQ(m->wait_all_for({&*request, 1}, std::chrono::milliseconds(50)), status::timed_out);
+                    course.at = looked;
+                }
+                course.wait_for(over);
+                EXPECT_EQ(m->wait(*request), status::aborted);
+            } else {
+                m->isend(*request, large, 0, 5);
+                course.wait_for(pushing);
+                course.at = copying;
+                while (!m->test(*request)) {
+                }
+            }
+            request.reset();
+            j.barrier();
+        },
+        options);
 }
 
 /// With these options both ends copy every message; one that doesn't fit is copied by neither.

@@ -149,9 +149,9 @@ status channel_set::wait(std::uint64_t epoch, void* object, status (*step)(void*
     return status_;
 }
 
-void channel_set::work_in_every_wait(void* object, void (*step)(void*)) {
+void channel_set::work_in_every_wait(void* object, void (*step)(void*), std::uint32_t polls) {
     worker_ = object;
-    core_->background.add(object, step);
+    core_->background.add(object, step, polls);
 }
 
 int channel_set::missing(std::uint64_t epoch) noexcept {

@@ -3,18 +3,32 @@
 // sums and messages that could make progress. Every wait of the rank does this work between its polls.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 namespace halocline::comm {
 
 class background_work {
   public:
-    /// step: noexcept, never waits.  Pre: no wait of this rank is in progress.
-    void add(void* object, void (*step)(void* object)) { all_.push_back({object, step}); }
+    /// step: noexcept, never waits. `polls`: how many polls of a wait that spins there are to each step.
+    /// Pre: no wait of this rank is in progress.
+    void add(void* object, void (*step)(void* object), std::uint32_t polls) {
+        all_.push_back({object, step, polls, polls});
+    }
     void remove(const void* object) noexcept {
         std::erase_if(all_, [object](const one& o) { return o.object == object; });
     }
-    void run() const noexcept {
+    /// Between two polls of a wait that spins.
+    void run() noexcept {
+        for (one& o : all_) {
+            if (--o.left > 0) continue;
+            o.left = o.polls;
+            o.step(o.object);
+        }
+    }
+    /// Where calls are few: in a wait that yields or sleeps between its polls, in a test, now and then in calls that don't
+    /// wait.
+    void run_all() const noexcept {
         for (const one& o : all_) o.step(o.object);
     }
 
@@ -22,6 +36,7 @@ class background_work {
     struct one {
         void* object;
         void (*step)(void* object);
+        std::uint32_t polls, left; ///< left until the next step
     };
     std::vector<one> all_;
 };

@@ -102,7 +102,7 @@ status job_core::lost(int peer, std::string_view why) noexcept {
 }
 
 void job_core::check_or_raise(int peer, std::uint64_t since, std::string_view operation, int gone) {
-    background.run();
+    background.run_all();
     if (const status s = check(peer, since, gone); s != status::ok) raise(s, operation);
 }
 

@@ -41,6 +41,7 @@ class waiter {
   private:
     [[gnu::noinline]] status slow(int peer) noexcept {
         const std::uint64_t now = ticks();
+        if (yielded_) core_.background.run_all();
         if (since_ == 0) {
             since_ = last_look_ = last_move_ = now;
             look_every_ = static_cast<std::uint64_t>(1e-3 / seconds_per_tick());
@@ -116,7 +117,7 @@ inline constexpr std::uint64_t calls_per_look = 4096; ///< of fruitless tests
 [[nodiscard]] inline bool serve_and_yield(job_core& core, std::uint64_t& calls) noexcept {
     constexpr std::uint64_t calls_per_yield = 8;
     ++calls;
-    core.background.run();
+    core.background.run_all();
     if (!core.spin.has_own_core() && calls % calls_per_yield == 0) sched_yield();
     return calls % calls_per_look == 0;
 }

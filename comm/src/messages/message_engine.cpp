@@ -14,6 +14,19 @@ namespace {
 constexpr std::uint64_t polls_per_look = 4096, yields_per_look = 64;
 constexpr auto is_done = [](const message_operation& o) { return o.done(); };
 
+/// Sets a flag for the duration of a call.
+class flag_scope {
+  public:
+    explicit flag_scope(bool& flag) noexcept : flag_(flag), before_(std::exchange(flag, true)) {}
+    ~flag_scope() { flag_ = before_; }
+    flag_scope(const flag_scope&) = delete;
+    flag_scope& operator=(const flag_scope&) = delete;
+
+  private:
+    bool& flag_;
+    bool before_;
+};
+
 } // namespace
 
 message_operation& message_engine::begin(message_request& r, std::byte* data, std::size_t bytes, int peer, int tag,
@@ -25,7 +38,8 @@ message_operation& message_engine::begin(message_request& r, std::byte* data, st
     o.tag = tag;
     o.context = context;
     o.polls = 0;
-    o.engine = this;
+    o.owner = &core_.owner;
+    ++core_.owner.under_way;
     return o;
 }
 
@@ -70,11 +84,11 @@ bool message_engine::send_now(std::span<const std::byte> data, int to, int tag, 
 
 bool message_engine::recv_now(std::span<std::byte> into, int from, int tag, std::uint32_t context,
                               message_info& info) noexcept {
-    if (!is_rank(from) || core_.state != status::ok || unattended_ >= most_unattended) return false;
+    if (!is_rank(from) || core_.state != status::ok) return false;
     message_link& l = link_to(from);
     if (!l.shm || !matching_.nothing_waits(from)) return false;
     if (!l.shm->receive_now(into, tag, context, patience(), info)) return false;
-    ++unattended_;
+    count_unattended();
     return true;
 }
 
@@ -85,13 +99,13 @@ int message_engine::patience() const noexcept {
 
 bool message_engine::receive_now(message_operation& r, int patience) noexcept {
     if (r.state != operation_state::posted || r.peer == any_source) return r.done();
-    if (core_.state != status::ok || unattended_ >= most_unattended) return false;
+    if (core_.state != status::ok) return false;
     message_link& l = link_to(r.peer);
     if (!l.shm || !matching_.is_next(r)) return false;
     if (!l.shm->receive_now({r.data, r.bytes}, r.tag, r.context, patience, r.info)) return false;
     matching_.withdraw(r);
     r.finish();
-    ++unattended_;
+    count_unattended();
     return true;
 }
 
@@ -114,6 +128,12 @@ status message_engine::recv(std::span<std::byte> into, int from, int tag, std::u
 void message_engine::progress() noexcept {
     unattended_ = 0;
     for (message_link& l : links_) l.progress();
+}
+
+void message_engine::attend() noexcept {
+    progress();
+    const flag_scope running(in_own_call_);
+    core_.job.background.run_all();
 }
 
 template <class OperationAt, class IsSettled>
@@ -143,11 +163,7 @@ status message_engine::wait(std::size_t count, OperationAt&& operation_at, IsSet
     const std::uint64_t begin = longest ? ticks() : 0;
     std::uint64_t moved = core_.moved;
     std::optional<waiter> waiting(core_.job);
-    struct wait_scope {
-        bool& waits;
-        explicit wait_scope(bool& w) noexcept : waits(w) { waits = true; }
-        ~wait_scope() { waits = false; }
-    } const running(waits_);
+    const flag_scope running(in_own_call_);
     for (std::uint64_t polls = 0; !done(); ++polls) {
         progress();
         if (core_.state != status::ok || done()) break;
@@ -233,6 +249,7 @@ status message_engine::start_all(std::span<message_request> all, std::chrono::na
 
 bool message_engine::test(message_request& r) noexcept {
     if (receive_now(r.operation_, 1)) return true;
+    const flag_scope running(in_own_call_);
     progress();
     if (r.done() || core_.state != status::ok) return true;
     status s = core_.broken;
@@ -247,6 +264,7 @@ bool message_engine::probe(int from, int tag, std::uint32_t context, message_inf
         return false;
     }
     if (core_.state == status::misused) return false;
+    const flag_scope running(in_own_call_);
     progress();
     if (const unexpected_message* const m = matching_.find(from, tag, context)) {
         info = {m->source, m->tag, m->bytes};

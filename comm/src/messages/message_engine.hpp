@@ -43,9 +43,12 @@ class message_engine {
     status recv(std::span<std::byte> into, int from, int tag, std::uint32_t context, message_info& info) noexcept;
     void progress() noexcept;
     /// Progress between the polls of this rank's other waits, because a peer may be waiting for this rank's part in a
-    /// message. A wait of this messenger makes progress anyway; twice would take large messages both ways a sixth longer.
+    /// message. The messenger's own calls make progress anyway; twice would take large messages both ways a sixth
+    /// longer.
     void serve() noexcept {
-        if (!waits_ && ++services_ % polls_per_service_ == 0) progress();
+        if (in_own_call_ || !is_needed()) return;
+        ++core_.counts.served;
+        progress();
     }
     bool test(message_request& r) noexcept;
     status wait_one(message_request& r) noexcept;
@@ -80,10 +83,15 @@ class message_engine {
     /// The same for several operations, in this order, unless one that is under way is none: it needs progress().
     template <class OperationAt>
     void receive_all_now(std::size_t count, OperationAt&& operation_at) noexcept;
-    /// A call has not looked at other messages: now and then one has to.
-    void count_unattended() noexcept {
-        if (++unattended_ >= most_unattended) progress();
+    /// Could progress() help a peer? Within a node only if something is under way here, or if a peer has no room.
+    [[nodiscard]] bool is_needed() noexcept {
+        return core_.owner.under_way > 0 || over_network_ || memory_->bell()->answer();
     }
+    /// A call has not looked at other messages, nor at the rank's other objects: now and then one has to.
+    void count_unattended() noexcept {
+        if (++unattended_ >= most_unattended) attend();
+    }
+    void attend() noexcept;
     enum class until { all, any };
     /// Makes progress until is_settled(*operation_at(i)) for all i in [0, count), or for any. Null pointers are
     /// ignored.
@@ -113,8 +121,8 @@ class message_engine {
     /// A wait pauses (waiting.hpp) after this many polls. Not after each one if every rank has a core of its own,
     /// because a pause takes half as long as a message.
     std::uint64_t polls_per_pause_ = 1;
-    std::uint64_t polls_per_service_ = 1, services_ = 0;
-    bool waits_ = false; ///< is wait() running?
+    bool over_network_ = false;
+    bool in_own_call_ = false; ///< is one running that makes progress?
 };
 
 } // namespace halocline::comm

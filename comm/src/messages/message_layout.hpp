@@ -3,9 +3,9 @@
 // with one writer and one reader: no lock, and only its receiver can slow a sender down. (One locked list for all
 // senders, as in Hybrid MPI, costs each message a second cache line that moves between cores.)
 //
-// A rank's slab holds for each peer of its node a link (a farewell line, credit for its sends, the ring of what that
-// peer sends and the slots of its longer messages, records of its own large sends to that peer) and an outbox. Changes
-// raise layout_number (job/layout_number.hpp).
+// A rank's slab holds a bell, and for each peer of its node a link (a farewell line, credit for its sends, the ring of
+// what that peer sends and the slots of its longer messages, records of its own large sends to that peer) and an outbox.
+// Changes raise layout_number (job/layout_number.hpp).
 #pragma once
 
 #include "job/peer_memory.hpp"
@@ -143,6 +143,25 @@ struct link_layout {
     cell_ring ring;
     message_slot slot[slots]; ///< one numbering covers both: the next message is in one of two places
     alignas(128) send_record record[records];
+};
+
+/// By this a rank finds out that a peer has no room left for its next message, while it has nothing under way itself.
+/// One line for all peers, so that looking at it costs little.
+class alignas(128) message_bell {
+  public:
+    /// Again after each attempt that found no room: so it does not matter if the last time was answered too early.
+    void ring() noexcept {
+        if (rung_.load(std::memory_order_relaxed) == 0) rung_.store(1, std::memory_order_release);
+    }
+    /// Has it been rung since the last answer?
+    [[nodiscard]] bool answer() noexcept {
+        if (rung_.load(std::memory_order_acquire) == 0) return false;
+        rung_.store(0, std::memory_order_relaxed);
+        return true;
+    }
+
+  private:
+    std::atomic<std::uint64_t> rung_{0};
 };
 
 /// What a rank copies for one peer: pieces of large sends that the peer can't read, and whole sends. It takes memory

@@ -50,6 +50,10 @@ struct message_link {
     void withdraw(message_operation& o) noexcept {
         with([&](auto& way) { way.withdraw(o); });
     }
+    /// The messenger ends: no operation is under way any more.
+    void abandon() noexcept {
+        with([](auto& way) { way.abandon(); });
+    }
     [[nodiscard]] bool peer_has_left() const noexcept {
         return shm ? shm->peer_has_left() : network && network->peer_has_left();
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// This rank's part of what it shares with its peers: a link and an outbox for each (message_layout.hpp), in its slab.
+// This rank's part of what it shares with its peers, in its slab: a bell, and for each peer a link and an outbox
+// (message_layout.hpp).
 #pragma once
 
 #include "job/slab_block.hpp"
@@ -18,6 +19,7 @@ static_assert(alignof(link_layout) <= alignof(control_line)); // as slab blocks 
 
 /// What one rank's slab holds for its messages with one peer.
 struct message_place {
+    message_bell* bell = nullptr; ///< the same for all peers
     link_layout* link = nullptr;
     outbox* box = nullptr;
 };
@@ -27,16 +29,18 @@ class message_memory {
     /// Links take memory at once, outboxes when they are first used.  Err: slab_full.
     message_memory(job_core& core, std::size_t peers) : core_(core) {
         if (peers == 0) return;
-        links_ = slab_block(core, peers * sizeof(link_layout));
+        links_ = slab_block(core, sizeof(message_bell) + peers * sizeof(link_layout));
         boxes_ = slab_block::reserved(core, peers * sizeof(outbox));
-        for (std::size_t i = 0; i < peers; ++i) new (links_.start() + i * sizeof(link_layout)) link_layout;
+        new (links_.start()) message_bell;
+        for (std::size_t i = 0; i < peers; ++i) new (link(i)) link_layout;
     }
 
     /// For the peer with this index among the peers.
     [[nodiscard]] message_place operator[](std::size_t peer) const noexcept {
-        return {reinterpret_cast<link_layout*>(links_.start()) + peer,
-                reinterpret_cast<outbox*>(boxes_.start()) + peer};
+        return {bell(), link(peer), reinterpret_cast<outbox*>(boxes_.start()) + peer};
     }
+    /// nullptr if there are no peers.
+    [[nodiscard]] message_bell* bell() const noexcept { return reinterpret_cast<message_bell*>(links_.start()); }
 
     /// Keeps the memory until all peers have said farewell, on these lines, which lie in the links.
     void park(const std::vector<const control_line*>& farewells) {
@@ -50,6 +54,10 @@ class message_memory {
     }
 
   private:
+    [[nodiscard]] link_layout* link(std::size_t peer) const noexcept {
+        return reinterpret_cast<link_layout*>(links_.start() + sizeof(message_bell)) + peer;
+    }
+
     job_core& core_;
     slab_block links_, boxes_;
 };

@@ -56,8 +56,8 @@ void check_options(const job& j, const messenger_options& o) {
 } // namespace
 
 message_engine::message_engine(const comm::job& j, const messenger_options& options)
-    : job_(j), core_{j.core(), options},
-      matching_(core_.counts), polls_per_pause_(core_.job.spin.has_own_core() ? 2 : 1) {
+    : job_(j), core_{j.core(), options, {.engine = this}}, matching_(core_.counts),
+      polls_per_pause_(core_.job.spin.has_own_core() ? 2 : 1) {
     check_options(j, options);
     make_links();
     connect_shm();
@@ -94,6 +94,7 @@ void message_engine::connect_shm() {
     for (std::size_t i = 0; i < near_.size(); ++i) {
         const message_place own = (*memory_)[i];
         cards.push_back(wire_writer()
+                            .number(core.memory->offset_of(own.bell))
                             .number(core.memory->offset_of(own.link))
                             .number(core.memory->offset_of(own.box))
                             .number(probe.card())
@@ -107,6 +108,7 @@ void message_engine::connect_shm() {
         const int peer = near_[i];
         wire_reader card(cards[i]);
         message_place theirs;
+        theirs.bell = reinterpret_cast<message_bell*>(core.peer_base[peer] + card.number<std::uint64_t>());
         theirs.link = reinterpret_cast<link_layout*>(core.peer_base[peer] + card.number<std::uint64_t>());
         theirs.box = reinterpret_cast<outbox*>(core.peer_base[peer] + card.number<std::uint64_t>());
         const peer_memory memory(core, peer, card.number<memory_probe::told>(), core_.options.read_processes);
@@ -123,9 +125,11 @@ void message_engine::connect_frames() {
     for_each_frame_channel(channels_, [this](int peer, frame_channel c) { link_to(peer).network->connect(c); });
     connect_bulk();
     if (requests.empty() && near_.empty()) return;
-    constexpr std::uint64_t seldom = 16; // a node's peers are many, and polling them delays what the wait is for
-    polls_per_service_ = requests.empty() && core_.job.spin.has_own_core() ? seldom : 1;
-    channels_.work_in_every_wait(this, [](void* engine) { static_cast<message_engine*>(engine)->serve(); });
+    over_network_ = !requests.empty();
+    constexpr std::uint32_t seldom = 16; // a node's peers are many, and polling them delays what the wait is for
+    channels_.work_in_every_wait(
+        this, [](void* engine) { static_cast<message_engine*>(engine)->serve(); },
+        !over_network_ && core_.job.spin.has_own_core() ? seldom : 1);
 }
 
 void message_engine::connect_bulk() {
@@ -152,14 +156,13 @@ void message_engine::connect_bulk() {
 
 message_engine::~message_engine() {
     const closing_scope closing(core_.job.doing);
-    std::vector<const control_line*> farewells;
     matching_.abandon();
-    for (message_link& l : links_) {
-        l.queued.finish_all();
-        if (l.self) l.self->abandon();
-        if (l.network) l.network->abandon();
+    for (message_link& l : links_) l.queued.finish_all();
+    for (message_link& l : links_) l.abandon(); // may wait, which makes progress on all links
+    in_own_call_ = true; // no more, because after a farewell the peer's memory is not ours to write
+    std::vector<const control_line*> farewells;
+    for (message_link& l : links_)
         if (l.shm) farewells.push_back(l.shm->close());
-    }
     links_.clear(); // they call libraries, too
     memory_->park(farewells);
 }

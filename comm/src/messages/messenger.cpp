@@ -7,7 +7,7 @@
 namespace halocline::comm {
 
 message_request::~message_request() {
-    if (operation_.engine != nullptr) operation_.engine->withdraw(*this);
+    if (operation_.owner != nullptr) operation_.owner->engine->withdraw(*this);
 }
 
 messenger::messenger(const comm::job& j, const messenger_options& options)

@@ -31,6 +31,7 @@ struct failed_wait {
 struct messenger_core {
     job_core& job;
     const messenger_options options;
+    message_owner owner{};
     message_counts counts{};
     status state = status::ok;  ///< bad since the first wait that failed
     status broken = status::ok; ///< a channel's; becomes `state` in a wait, which knows what was waited for

@@ -22,11 +22,11 @@ announcement announcement_in(const std::byte* payload) noexcept {
 shm_link::shm_link(messenger_core& core, matching& m, int peer, message_place own, message_place theirs,
                    const peer_memory& memory, const message_streams& streams, std::uint32_t id)
     : in_(*own.link, *theirs.link), out_(*theirs.link, *own.link), core_(core), matching_(m), peer_(peer),
-      farewell_(0, peer, id, 0, 0, reinterpret_cast<std::byte*>(&theirs.link->farewell),
-                reinterpret_cast<std::byte*>(&own.link->farewell)),
+      bell_(theirs.bell), farewell_(0, peer, id, 0, 0, reinterpret_cast<std::byte*>(&theirs.link->farewell),
+                                    reinterpret_cast<std::byte*>(&own.link->farewell)),
       large_(core, peer, own, theirs, memory, streams) {}
 
-bool shm_link::send(message_operation& s) noexcept {
+bool shm_link::begin(message_operation& s) noexcept {
     if (core_.is_immediate(s.bytes)) {
         if (!send_now({s.data, s.bytes}, s.tag, s.context)) return false;
         s.finish();
@@ -134,7 +134,6 @@ void shm_link::discard(unexpected_message& m) noexcept {
 }
 
 const control_line* shm_link::close() noexcept {
-    large_.abandon();
     farewell_.close();
     return farewell_.line();
 }

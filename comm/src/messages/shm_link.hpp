@@ -52,8 +52,12 @@ class shm_link {
         return false;
     }
 
-    /// Sends a message, or announces it.  False: no room yet.
-    [[nodiscard]] bool send(message_operation& s) noexcept;
+    /// Sends a message, or announces it.  False: no room yet; the peer is informed.
+    [[nodiscard]] bool send(message_operation& s) noexcept {
+        if (begin(s)) return true;
+        bell_->ring();
+        return false;
+    }
     /// Takes in what has arrived, and advances large messages.
     void progress() noexcept {
         while (take_next()) {
@@ -67,7 +71,9 @@ class shm_link {
         large_.withdraw(o);
         tell_withdrawn();
     }
-    /// The messenger ends: says farewell. Returns the line on which the peer's farewell will arrive.
+    /// The messenger ends.
+    void abandon() noexcept { large_.abandon(); }
+    /// The last call: says farewell. Returns the line on which the peer's farewell will arrive.
     const control_line* close() noexcept;
     [[nodiscard]] bool peer_has_left() const noexcept { return shm_channel::closed(*farewell_.line()); }
     [[nodiscard]] std::string describe() const { return large_.describe(); }
@@ -86,6 +92,8 @@ class shm_link {
         ++core_.counts.immediate;
         return true;
     }
+    /// send() without the bell.
+    [[nodiscard]] bool begin(message_operation& s) noexcept;
     [[nodiscard]] ring_writer::label label_for(int tag, std::uint32_t context) const noexcept {
         return {tag, context, in_.slots_taken()};
     }
@@ -130,6 +138,7 @@ class shm_link {
     messenger_core& core_;
     matching& matching_;
     int peer_;
+    message_bell* bell_;   ///< the peer's
     shm_channel farewell_; ///< nothing else goes through it
     shm_rendezvous large_;
     std::uint64_t taken_at_announcement_ = ~std::uint64_t{0}; ///< in_.taken() at the last announcement

@@ -221,6 +221,7 @@ bool shm_rendezvous::copied_from_staging(message_operation& r, send_record& reco
         const std::uint64_t start = r.pieces_done * piece;
         copy_bytes(r.data + start, staged_piece(*their_outbox_, r.pieces_done), std::min(piece, bytes - start));
         record.receiver.read.store(r.pieces_done + 1, std::memory_order_release);
+        ++core_.moved;
     }
     if (r.pieces_done >= pieces_of(bytes, piece)) return true;
     if (r.source != nullptr && (withdrawn || is_idle(r, record))) {
@@ -279,6 +280,7 @@ void shm_rendezvous::stage(message_operation& s, send_record& record) noexcept {
         fill(staged_piece(*outbox_, staged), s.data + start, n, n == piece && whole_pieces_staged_ == pieces);
         if (n == piece) whole_pieces_staged_ = std::min(whole_pieces_staged_ + 1, pieces);
         record.staged.store(++staged, std::memory_order_release);
+        ++core_.moved;
     }
 }
 
@@ -294,6 +296,7 @@ void shm_rendezvous::withdraw_send(message_operation& s) noexcept {
     announced_.remove(s);
     withdrawn_.add(s.record);
     untold_.add(s.record);
+    ++core_.owner.under_way;
     withdrawn_generation_[s.record] = s.generation;
     // A receiver that reads this process's memory continues; one that needs staged copies would wait forever.
     records_[s.record].sender_pieces.fetch_or(send_record::withdrawn, std::memory_order_release);
@@ -301,6 +304,7 @@ void shm_rendezvous::withdraw_send(message_operation& s) noexcept {
 
 announcement shm_rendezvous::take_untold() noexcept {
     const std::uint32_t record = untold_.take();
+    --core_.owner.under_way;
     announcement a;
     a.generation = withdrawn_generation_[record];
     a.record = record;
@@ -311,6 +315,7 @@ void shm_rendezvous::take_back_withdrawn() noexcept {
     withdrawn_.for_each([this](std::uint32_t record) {
         if (records_[record].phase_of(withdrawn_generation_[record]) != send_record::received) return;
         withdrawn_.remove(record);
+        if (untold_.has(record)) --core_.owner.under_way;
         untold_.remove(record);
         give_back(record);
     });

@@ -154,8 +154,9 @@ class channel_set {
         return true;
     }
     /// From now on every wait of this rank, on whatever object, also calls step(object), because a peer may be waiting
-    /// for what step does.  Pre: step is noexcept and never waits; no wait of this rank is in progress.
-    void work_in_every_wait(void* object, void (*step)(void* object));
+    /// for what step does: once in so many polls while the wait spins, after that between any two.
+    /// Pre: step is noexcept and never waits; no wait of this rank is in progress; polls > 0.
+    void work_in_every_wait(void* object, void (*step)(void* object), std::uint32_t polls = 1);
     /// True if wait(epoch) would return at once, which includes, after a while, that a rank has died. While it is false
     /// each call also does the work of every wait (work_in_every_wait()), so a loop around it advances the rank's other
     /// exchanges too.

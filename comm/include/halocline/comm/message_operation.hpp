@@ -19,6 +19,12 @@ struct message_info {
 
 class message_engine; // private: comm/src/messages/message_engine.hpp
 
+/// The messenger of operations that are under way.
+struct message_owner {
+    message_engine* engine = nullptr;
+    std::size_t under_way = 0; ///< what this rank may have to do something for: operations, and notices
+};
+
 /// The progress of a send or receive. Internal to the library, like message_operation.
 enum class operation_state : std::uint8_t {
     done,
@@ -45,14 +51,14 @@ struct message_operation {
     bool is_withdrawn = false;  ///< its request is being destroyed
     int peer = any_source, tag = any_tag;
     std::uint32_t context = 0;
-    std::uint32_t record = 0;    ///< a large message: its record at the sender
+    std::uint32_t record = 0; ///< a large message: its record at the sender
     /// A receive whose sender should copy: polls before that began. A send that should be copied: polls without room.
     std::uint32_t polls = 0;
     std::byte* data = nullptr;   ///< for a send: only read
     std::size_t bytes = 0;       ///< a send's size; a receive's room
     std::uint64_t posted_as = 0; ///< a receive's number among this rank's
     message_operation *next = nullptr, *before = nullptr;
-    message_engine* engine = nullptr; ///< null unless under way
+    message_owner* owner = nullptr; ///< null unless under way
     message_info info;
     // Large messages within a node:
     std::uint64_t generation = 0;  ///< of the message's record
@@ -67,7 +73,8 @@ struct message_operation {
     [[nodiscard]] bool done() const noexcept { return state == operation_state::done; }
     void finish() noexcept {
         state = operation_state::done;
-        engine = nullptr;
+        if (owner != nullptr) --owner->under_way;
+        owner = nullptr;
     }
 };
 

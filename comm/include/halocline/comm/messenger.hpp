@@ -112,6 +112,7 @@ struct message_counts {
     std::uint64_t copied_past = 0;    ///< of these, copied past its cache
     std::uint64_t pieces_sent = 0;    ///< pieces of synergistic messages that this rank copied as their sender
     std::uint64_t withdrawn = 0;      ///< unexpected ones that were discarded, because their sends were withdrawn
+    std::uint64_t served = 0;         ///< no messages: looks for them by waits of this rank for something else
 };
 
 /// Order: messages from one sender with the same tag and context are received in the order in which they were sent. A

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matched messages: what moves while their rank waits for something else, and what that costs its waits.
+#include "messenger_bodies.hpp"
+
+#include <halocline/comm/channel_set.hpp>
+#include <halocline/comm/global_sum.hpp>
+#include <halocline_test/idle_barrier.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using namespace halocline_test::messages;
+using halocline_test::idle_barrier;
+
+constexpr std::size_t sizes[] = {0, 8, 100, 1024, 3000, 20'000, 300'000};
+
+/// Waits of every kind that are not the messenger's own.
+void wait_elsewhere(const job& j, global_sum& sum) {
+    for (int i = 0; i < 20; ++i) {
+        double one = 1;
+        EXPECT_EQ(sum({&one, 1}), status::ok);
+    }
+    // Each rank waits for another one for a while.
+    std::this_thread::sleep_for(std::chrono::milliseconds(2 * ((j.rank() + 1) % j.ranks())));
+    j.barrier();
+}
+
+/// Over a network every wait polls for all messages, because libraries make progress only then.
+TEST(Messenger, OtherWaitsLookForMessagesOnlyWhileSomethingIsUnderWay) {
+    if (!network().empty()) GTEST_SKIP() << "it is about messages within a node";
+    on_ranks({2, 3}, [](const job& j) {
+        if (j.ranks() == 1) return;
+        messenger m(j);
+        global_sum sum(j, 1);
+        for (const std::size_t n : sizes) {
+            bytes out(n, &j.memory()), in(n);
+            ok_or_fail(m, m.sendrecv(out, next_rank(j), 5, in, rank_before(j), 5));
+            message_request to_self;
+            m.isend(to_self, out, j.rank(), 6);
+            ok_or_fail(m, m.recv(in, j.rank(), 6));
+            ok_or_fail(m, m.wait(to_self));
+        }
+        wait_elsewhere(j, sum); // until all have received
+        const std::uint64_t before = m.counts().served;
+        wait_elsewhere(j, sum);
+        EXPECT_EQ(m.counts().served, before);
+
+        bytes in(100'000);
+        message_request receive;
+        m.irecv(receive, in, rank_before(j), 7);
+        idle_barrier meet(j);
+        meet();
+        if (j.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        j.barrier();
+        EXPECT_TRUE(j.rank() == 0 || m.counts().served > before);
+        ok_or_fail(m, m.send(in, next_rank(j), 7));
+        ok_or_fail(m, m.wait(receive));
+        j.barrier();
+    });
+}
+
+/// More than the ring holds. The receiver has nothing under way, so its waits look for messages only when asked.
+TEST(Messenger, ARankThatWaitsElsewhereMakesRoomForMessagesWithoutReceives) {
+    on_ranks({2, 3}, [](const job& j) {
+        if (j.ranks() == 1) return;
+        messenger m(j);
+        global_sum sum(j, 1);
+        for (const std::size_t n : {std::size_t{0}, std::size_t{40}, std::size_t{41}, std::size_t{1024}}) {
+            constexpr int flood = 200;
+            bytes data(n);
+            for (int i = 0; j.rank() == 0 && i < flood; ++i) {
+                fill(data, 0, static_cast<std::uint64_t>(i));
+                ok_or_fail(m, m.send(data, 1, 5));
+            }
+            wait_elsewhere(j, sum);
+            for (int i = 0; j.rank() == 1 && i < flood; ++i) {
+                ok_or_fail(m, m.recv(data, 0, 5));
+                ASSERT_EQ(wrong(data, 0, static_cast<std::uint64_t>(i)), 0u);
+            }
+        }
+        j.barrier();
+    });
+}
+
+/// Its polls are few, so each counts.
+TEST(MessengerProgress, AWaitThatSleepsServesMessagesEachTimeItWakesUp) {
+    if (ranks_are_processes()) GTEST_SKIP() << "ranks as threads only: they don't spin in a barrier";
+    run_threads(2, [](const job& j) {
+        messenger m(j);
+        bytes in(100);
+        message_request receive;
+        if (j.rank() == 1) m.irecv(receive, in, 0, 5);
+        if (j.rank() == 0) std::this_thread::sleep_for(std::chrono::seconds(1)); // 50 looks of the other
+        j.barrier();
+        EXPECT_TRUE(j.rank() == 0 || m.counts().served >= 12) << m.counts().served;
+        if (j.rank() == 0) ok_or_fail(m, m.send(in, 1, 5));
+        ok_or_fail(m, m.wait(receive));
+        j.barrier();
+    });
+}
+
+/// Of messages that are there at once, or for which there is room, every 32nd gives the rank's other objects a chance.
+TEST(Messenger, MessagesWithoutWaitsDoNotKeepOtherObjectsFromTheirWork) {
+    if (!network().empty()) GTEST_SKIP() << "it is about messages within a node";
+    on_ranks({2}, [](const job& j) {
+        if (j.ranks() == 1) return;
+        constexpr int many = 40; // fewer than the ring holds
+        int steps = 0;
+        channel_set other(j, std::span<const channel_request>(), {"other", ""});
+        other.work_in_every_wait(&steps, [](void* n) { ++*static_cast<int*>(n); });
+        messenger m(j);
+        idle_barrier meet(j);
+        meet();
+        steps = 0;
+        for (int i = 0; j.rank() == 0 && i < many; ++i) ok_or_fail(m, m.send({}, 1, 5));
+        EXPECT_TRUE(j.rank() != 0 || steps > 0);
+        meet();
+        steps = 0;
+        for (int i = 0; j.rank() == 1 && i < many; ++i) ok_or_fail(m, m.recv({}, 0, 5));
+        EXPECT_TRUE(j.rank() != 1 || steps > 0);
+        meet();
+        j.barrier();
+    });
+}
+
+/// The deadline limits silence. The sender looks seldom, and its message needs many looks, because it goes piece by
+/// piece through its slab.
+TEST(MessengerDeadline, IsExtendedByEachPieceOfALargeMessage) {
+    ASSERT_TRUE(ranks_are_processes());
+    on_ranks({}, [](const job& j) {
+        messenger m(j, {.read_processes = false});
+        const auto deadline = j.options().deadline;
+        ASSERT_LE(deadline, std::chrono::seconds(5)) << "this would take too long";
+        constexpr std::size_t looks = 20, bytes_per_look = 128 * 1024;
+        std::vector<std::byte> data(looks * bytes_per_look);
+        if (j.rank() == 0) {
+            fill(data, 0, 1);
+            message_request send;
+            m.isend(send, data, 1, 5);
+            while (!m.test(send)) std::this_thread::sleep_for(2 * deadline / looks);
+            EXPECT_EQ(m.state(), status::ok) << m.pending();
+        } else if (j.rank() == 1) {
+            ok_or_fail(m, m.recv(data, 0, 5));
+            EXPECT_EQ(wrong(data, 0, 1), 0u);
+            EXPECT_EQ(m.counts().staged, 1u);
+        }
+    });
+}
+
+} // namespace
