@@ -9,6 +9,7 @@
 #include <halocline/lattice/decomposition.hpp>
 #include <halocline/lattice/gauge_file.hpp>
 #include <halocline_app/grid.hpp>
+#include <halocline_app/host_memory.hpp>
 #include <halocline_app/main.hpp>
 #include <halocline_app/strict_flag.hpp>
 #include <halocline_app/output_file.hpp>
@@ -68,6 +69,16 @@ arguments read_command_line(const app::program& p, int argc, const char* const* 
     app::add_text_flag(cli, "--json", a.json, "FILE", "write the result as one JSON object to this file");
     p.parse(cli, argc, argv);
     return a;
+}
+
+/// The links that a rank begins with, or writes in the end, beside those with a layer around them that it updates.
+double bytes_of_rank(const lattice::decomposition& cut, int rank) {
+    double own = 1, padded = 1;
+    for (const int extent : cut.local_box(rank).extents) {
+        own *= extent;
+        padded *= extent + 2;
+    }
+    return sizeof(double) * lattice::gauge_components * (own + padded);
 }
 
 /// The file takes the place of an older one once every byte was read back and compared.
@@ -142,6 +153,8 @@ int run(app::program& p, int argc, const char* const* argv) {
     const app::text_output json(p, "--json", a.json, {{"--output", a.output}});
 
     const lattice::decomposition cut = app::decompose(global, a.rank_grid, j);
+    app::check_host_memory(
+        j, cut, [&](int rank) { return bytes_of_rank(cut, rank); }, "take a smaller lattice, or more hosts");
     const lattice::box local = cut.local_box(j.rank());
     dirac::padded_links links(
         j, cut, a.start == "hot" ? gauge::hot_links(local, global, a.chain.seed) : gauge::cold_links(local));

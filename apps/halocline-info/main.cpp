@@ -128,6 +128,7 @@ int info(program& p, int argc, const char* const* argv) {
     settings_reader reader;
     reader.read_surroundings(config);
     if (!transport.empty()) reader.set("comm.transports", transport, "--transport");
+    reader.check();
     const comm::job& j = p.join(job_options_of(reader.values()));
 
     print_build(p);

@@ -212,11 +212,15 @@ void launcher::ended(int rank, const ending& how) {
     start_grace();
 }
 
-void launcher::report_end(int rank, const ending& how) const {
-    if (how.signal != 0 && !killing_)
+void launcher::report_end(int rank, const ending& how) {
+    const bool all_got_it = how.signal != 0 && how.signal == sent_to_all_;
+    const bool told = all_got_it && std::exchange(told_sent_to_all_, true);
+    if (how.signal != 0 && !killing_ && !told)
         std::fprintf(stderr, "halocline-run: rank %d (pid %d) was ended by signal %d (%s)%s\n", rank, how.pid,
                      how.signal, strsignal(how.signal),
-                     how.signal == SIGKILL ? "; if nobody sent it, memory ran out (dmesg)" : "");
+                     all_got_it              ? ", which was sent to all ranks"
+                     : how.signal == SIGKILL ? "; if nobody sent it, memory ran out (dmesg)"
+                                             : "");
     const auto r = ranks_.begin() + rank;
     const bool same_host_again = rank > 0 && (r - 1)->at == r->at && (r - 1)->how;
     if (how.pid == 0 && !same_host_again && !in_trouble())
@@ -284,6 +288,8 @@ void launcher::name_the_unfinished() const {
 }
 
 void launcher::signal_all(int number) {
+    sent_to_all_ = number;
+    told_sent_to_all_ = false;
     for (const auto& h : hosts_) h->signal(number);
 }
 

@@ -63,7 +63,8 @@ class launcher final : public rank_events {
     /// The ranks that have not given a part: "rank 2 (pid 4711, stopped) on nodeA, rank 5 on nodeB and 2 more".
     [[nodiscard]] std::string name_the_missing() const;
 
-    void report_end(int rank, const ending& how) const;
+    /// Of the ranks that a signal to all has ended, only the first is reported: ^C is not as many errors.
+    void report_end(int rank, const ending& how);
     void take_exit_code(const ending& how);
     /// From now on ranks have a limited time to end on their own; then they are killed.
     void start_grace();
@@ -91,6 +92,8 @@ class launcher final : public rank_events {
     // code.
     bool cause_known_ = false;
     bool killing_ = false;
+    int sent_to_all_ = 0; // the last signal
+    bool told_sent_to_all_ = false;
     pause_watch pauses_;
     clock_type::time_point grace_began_{};
     std::optional<clock_type::time_point> deadline_, kill_at_, abandon_at_;

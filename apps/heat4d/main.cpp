@@ -5,6 +5,7 @@
 
 #include <halocline/base/stopwatch.hpp>
 #include <halocline_app/grid.hpp>
+#include <halocline_app/host_memory.hpp>
 #include <halocline_app/main.hpp>
 #include <halocline_app/strict_flag.hpp>
 #include <halocline_app/output_file.hpp>
@@ -122,6 +123,10 @@ int run(app::program& p, int argc, const char* const* argv) {
     p.agree_on(argc, argv);
     const app::text_output json(p, "--json", a.json, {});
     const lattice::decomposition cut = app::decompose(global, a.rank_grid, j);
+    const auto two_fields = [&](int rank) {
+        return 2.0 * sizeof(double) * static_cast<double>(cut.local_box(rank).volume());
+    };
+    app::check_host_memory(j, cut, two_fields, "take a smaller lattice, or more hosts");
 
     j.barrier();
     const stopwatch watch;

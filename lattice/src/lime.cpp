@@ -14,6 +14,19 @@ constexpr std::uint64_t record_head_bytes = 144;
 /// XML that we read is a few hundred bytes; anything larger is not what it claims to be.
 constexpr std::uint64_t max_xml_bytes = 1 << 20;
 
+/// One pass, like the search for an element: a damaged record may hold a hundred thousand comments.
+std::string without_comments(std::string_view xml) {
+    constexpr std::string_view begin = "<!--", end = "-->";
+    std::string kept;
+    for (std::size_t at = 0, close = 0; at < xml.size(); at = close + end.size()) {
+        const std::size_t open = std::min(xml.find(begin, at), xml.size());
+        kept += xml.substr(at, open - at);
+        close = open == xml.size() ? xml.npos : xml.find(end, open + begin.size());
+        if (close == xml.npos) break;
+    }
+    return kept;
+}
+
 } // namespace
 
 lime_records list_records(const binary_file& file) {
@@ -83,18 +96,15 @@ xml_values::xml_values(const binary_file& file, const lime_record& record) : pat
     if (record.length > max_xml_bytes)
         fail("has " + std::to_string(record.length) + " bytes of XML: more than " + std::to_string(max_xml_bytes) +
              " can't be right");
-    text_ = file.read_text(record.data_offset, record.length);
-    for (std::size_t open; (open = text_.find("<!--")) != std::string::npos;) {
-        const std::size_t close = text_.find("-->", open + 4);
-        text_.erase(open, close == std::string::npos ? close : close + 3 - open);
-    }
+    text_ = without_comments(file.read_text(record.data_offset, record.length));
 }
 
 std::optional<std::string> xml_values::find(std::string_view name) const {
     std::optional<std::string> value;
-    for (std::size_t open = text_.find('<'); open != std::string::npos; open = text_.find('<', open + 1)) {
-        const std::size_t close = text_.find('>', open);
+    for (std::size_t open = text_.find('<'), close = open; open != std::string::npos; open = text_.find('<', close)) {
+        close = text_.find_first_of("<>", open + 1);
         if (close == std::string::npos) break;
+        if (text_[close] == '<') continue; // no tag
         std::string_view tag = std::string_view(text_).substr(open + 1, close - open - 1);
         if (tag.empty() || tag[0] == '/' || tag[0] == '?' || tag[0] == '!' || tag.back() == '/') continue;
         tag = tag.substr(0, tag.find_first_of(" \t\r\n"));

@@ -189,6 +189,14 @@ TEST(Solver, ConvergesThoughTestVectorsCollapse) {
     }
 }
 
+/// Constant modes have the eigenvalue 0: corrections are multiples of them, so large that nothing else is left of x.
+TEST(Solver, GivesASingularOperatorUpAfterTheFirstCycle) {
+    const outcome o = solve({4, 4, 4, 4}, {1, 1, 1, 1}, twelve_vectors(), {.m0 = 0, .roughness = 0, .boundaries = {}});
+
+    EXPECT_EQ(o.report.outer.status, solvers::solve_status::breakdown) << to_string(o.report.outer.status);
+    EXPECT_LE(o.report.outer.iterations, 50); // of 1000, in which the residual grows to 1e77
+}
+
 TEST(Solver, RunsToTheIterationLimitAndSaysSo) {
     amg::solver_options options = twelve_vectors();
     options.max_iterations = 3;

@@ -110,6 +110,22 @@ TEST(Programs, WithoutConfigFileReadTheJobsKeysFromTheEnvironment) {
     }
 }
 
+TEST(Programs, InfoRefusesTheSettingsThatASolveRefuses) {
+    const scratch_folder scratch;
+    std::ofstream(scratch / "pigeon.toml") << "[comm]\ntransports = [\"carrier-pigeon\"]\n";
+    std::ofstream(scratch / "tile.toml") << "[lattice]\ntile = [1, 1, 1, 2]\n";
+    for (const std::string wrong : {"pigeon.toml:2:14: [comm] transports", "tile.toml:2:8: [lattice] tile"}) {
+        const std::string config = scratch / wrong.substr(0, wrong.find(':'));
+
+        const auto info = run_command(bin + "halocline-info " + config),
+                   solve = run_command(bin + "coarse_solve " + config);
+
+        EXPECT_EQ(info.exit_code, 2) << info.out;
+        EXPECT_TRUE(contains(info.err, wrong)) << info.err;
+        EXPECT_EQ(info.err.substr(info.err.find(": error")), solve.err.substr(solve.err.find(": error")));
+    }
+}
+
 TEST(Programs, OutputsThatCannotBeWrittenAreToldBeforeTheWork) {
     for (const std::string line :
          {"heat4d --json /nowhere/x", "generate_gauge --grid 4.4.4.4 --json /nowhere/x",

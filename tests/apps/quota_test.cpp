@@ -162,4 +162,17 @@ TEST(MemoryLimit, BelowWhatTheRanksInItNeedIsRefused) {
     EXPECT_TRUE(contains(one.out, "NOT converged")) << one.out << one.err;
 }
 
+TEST(MemoryLimit, HoldsForEveryProgramWithAGrid) {
+    const small_group group(100L << 20);
+    if (!group.there()) GTEST_SKIP() << "no control group with a limit on memory can be made here";
+    for (const std::string line : {"heat4d --grid 64.64.64.64", "generate_gauge --grid 16.16.16.32"}) {
+        const auto run = run_command("sh -c '" + bin + "halocline-run -n 2 -- sh -c \"" + group.join() + "; exec " +
+                                     bin + line + "\"'");
+
+        EXPECT_EQ(run.exit_code, 2) << line << run.out << run.err;
+        EXPECT_TRUE(contains(run.err, " needs at least 0.")) << run.err;
+        EXPECT_TRUE(contains(run.err, "that allows 0.1 GiB; take a smaller lattice")) << run.err;
+    }
+}
+
 } // namespace

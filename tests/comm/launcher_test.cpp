@@ -207,6 +207,18 @@ TEST(Launcher, EndsTheJobOnSigquit) {
     EXPECT_FALSE(job_under_test.anybody_alive());
 }
 
+TEST(Launcher, ReportsRanksThatASignalToAllEndsOnce) {
+    const std::string told = "was ended by signal ";
+    for (const std::string signal : {"HUP", "TERM", "USR1"}) {
+        const std::string said = run_while_signalled("sleep 30", signal, "sleep 0.5").err;
+
+        EXPECT_NE(said.find(told), std::string::npos) << said;
+        EXPECT_EQ(said.find(told), said.rfind(told)) << said;
+    }
+    const std::string late = run_command(launcher_program() + " -n 3 --timeout 0.5 -- sleep 30").err;
+    EXPECT_EQ(late.find(told), late.rfind(told)) << late;
+}
+
 TEST(Launcher, SaysWhatToDoWhereSignalsCannotBeTakenFromADescriptor) {
     std::array<int, 2> said{};
     ASSERT_EQ(pipe(said.data()), 0);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <chrono>
 #include <limits>
 #include <string>
 
@@ -151,6 +152,30 @@ TEST(GaugeFile, RefusesWrongHeads) {
 }
 
 /// Terminals obey control characters.
+/// Looked through again for each comment, or for each '<', a record of the largest size takes minutes.
+TEST(GaugeFile, LooksThroughTheXmlOfARecordOnce) {
+    constexpr int bytes = 1 << 20;
+    std::string comments;
+    while (comments.size() + 7 <= bytes) comments += "<!---->";
+    const std::string data = lime_record("ildg-binary-data", std::string(8, 'x'), 0x4000);
+    for (const std::string& xml : {comments, std::string(bytes - 1, '<') + '>'}) {
+        const auto start = std::chrono::steady_clock::now();
+
+        EXPECT_THROW(load(lime_record("ildg-format", xml, 0x8000) + data), file_error);
+
+        EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2)) << xml.substr(0, 8);
+    }
+}
+
+TEST(GaugeFile, FindsElementsAroundCommentsAndStrayBrackets) {
+    const std::string data = lime_record("ildg-binary-data", link_data({0, 1, 2, 3}, 3, 8, true), 0x4000);
+    for (const std::string before : {"< ", "<", "<!---->", "<!-- <lx>3</lx> -->", "<!-- <lx> --><!--<lx>-->", "<lx/>"}) {
+        const std::string xml = replaced(replaced(ildg_format(64), "<lx>2", before + "<lx>2"), "<!-- <lx>99</lx> -->", "");
+
+        EXPECT_EQ(load(lime_record("ildg-format", xml, 0x8000) + data).order().extents(), extents) << before;
+    }
+}
+
 TEST(GaugeFile, SaysOfAWrongHeadOnlyWhatCanBePrinted) {
     for (const char* value : {"DIMENSION_1 = ", "DATATYPE = ", "FLOATING_POINT = ", "CHECKSUM = ", "LINK_TRACE = "}) {
         const std::string damage = value + std::string("\x1b[2J\a") + std::string(2000, 'x');

@@ -13,13 +13,13 @@ namespace halocline::solvers {
 
 /// How a solve ended; the same on every rank, because every decision is made from global sums.
 enum class solve_status : std::uint8_t {
-    converged,            ///< the true residual was computed and is <= tolerance; nothing else counts as converged
-    unverified,           ///< the recurrence reached the tolerance; options.verify = false skipped the true residual
-    max_iterations,       ///< the iterations ran out
-    stagnated,            ///< no progress within options.stagnation_window iterations
-    breakdown,            ///< the Krylov space closed without the solution: A (or A M) is singular
-    not_finite,           ///< NaN or infinity in the data or the arithmetic; x is worthless
-    source_too_small,     ///< not 0, but residuals at the tolerance would lose digits to underflow; scale b
+    converged,        ///< the true residual was computed and is <= tolerance; nothing else counts as converged
+    unverified,       ///< the recurrence reached the tolerance; options.verify = false skipped the true residual
+    max_iterations,   ///< the iterations ran out
+    stagnated,        ///< no progress within options.stagnation_window iterations
+    breakdown,        ///< the Krylov space closed without the solution, or rounding took over: A (or A M) is singular
+    not_finite,       ///< NaN or infinity in the data or the arithmetic; x is worthless
+    source_too_small, ///< not 0, but residuals at the tolerance would lose digits to underflow; scale b
     failed_communication, ///< a peer died or a wait timed out: see solve_report::communication
 };
 std::string_view to_string(solve_status s); ///< the enumerator's name

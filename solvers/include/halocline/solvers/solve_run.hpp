@@ -61,6 +61,8 @@ class solve_run {
             // a closed space that didn't contain the solution won't contain it next time
             if (last == cycle_end::breakdown || (last == cycle_end::closed && rho > 0.5 * last_start))
                 return end(solve_status::breakdown);
+            // These methods never make a residual grow but by rounding. If A is singular, it may grow in each cycle.
+            if (rho > most_growth * last_start) return end(solve_status::breakdown);
             if (used_up()) return end(solve_status::max_iterations);
             if (watch.stuck(rho, report.iterations)) return end(solve_status::stagnated);
 
@@ -84,6 +86,8 @@ class solve_run {
     }
 
   private:
+    static constexpr double most_growth = 10; ///< of ||r|| in a cycle; near the last digit it may double
+
     /// Computes ||b||, and sets x = 0 unless it is the initial guess. A value ends the solve before its first
     /// iteration.
     template <class V, vector_space<V> S>
