@@ -29,17 +29,13 @@ class hessenberg_least_squares {
     [[nodiscard]] int capacity() const noexcept { return static_cast<int>(rotations_.size()); }
 
   private:
-    /// (c, s; -conj(s), c), which is unitary.
     struct rotation {
-        double c;
-        complex s;
+        complex c, s; ///< as Eigen::JacobiRotation has them
     };
-    /// Column j of R: its elements 0 ... j.
-    [[nodiscard]] complex* column(int j) noexcept { return r_.data() + static_cast<std::ptrdiff_t>(j) * (j + 1) / 2; }
-    static void rotate(const rotation& g, complex& upper, complex& lower) noexcept;
-    static rotation annihilate(complex& upper, double lower) noexcept;
+    [[nodiscard]] std::size_t rows() const noexcept { return rotations_.size() + 1; }
+    [[nodiscard]] complex* column(int j) noexcept { return r_.data() + static_cast<std::size_t>(j) * rows(); }
 
-    std::vector<complex> r_; ///< upper triangle, column by column
+    std::vector<complex> r_; ///< column by column
     std::vector<complex> g_, y_;
     std::vector<rotation> rotations_;
     int columns_ = 0;
