@@ -2,7 +2,7 @@
 /* Large messages between two ranks that share memory (docs/decisions/0015-matched-messages.md): the record of a send, in
  * which its two ends meet. MESSAGES sends use one record after the other, and each message has PIECES pieces. The
  * receiver copies alone, shares the copy, or asks for staged pieces (there is room for one); it may destroy a receive that
- * it shares. The sender may destroy a send that no piece has been asked for, or that is being staged.
+ * it shares. The sender may destroy its send as long as it has not ended.
  *
  * Proved for every interleaving: what is received is what was sent, unless the send was withdrawn; nobody writes into a
  * receive that has ended; a send ends only after its bytes were read; nobody waits forever. The ways to break it, each
@@ -73,7 +73,7 @@ proctype sender() {
             place = source;
             all_staged[g] = staged + 1 == PIECES;
             staged = staged + 1
-        :: !PHASE_IS(g, shared) && !PHASE_IS(g, received) -> /* the request is destroyed */
+        :: !PHASE_IS(g, received) -> /* the request is destroyed */
             atomic { gone[g] = true; withdrawn = true };
             told[g] = true;
 #ifndef EARLY_REUSE

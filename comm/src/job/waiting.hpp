@@ -27,8 +27,8 @@ class waiter {
 
     /// Call after a fruitless poll; ok means poll again.
     [[nodiscard]] status again(int peer) noexcept {
-        core_.background.run();
         if (++polls_ <= look_at_) {
+            core_.background.run();
             pause();
             return status::ok;
         }
@@ -40,8 +40,11 @@ class waiter {
 
   private:
     [[gnu::noinline]] status slow(int peer) noexcept {
+        if (yielded_)
+            core_.background.run_all();
+        else
+            core_.background.run();
         const std::uint64_t now = ticks();
-        if (yielded_) core_.background.run_all();
         if (since_ == 0) {
             since_ = last_look_ = last_move_ = now;
             look_every_ = static_cast<std::uint64_t>(1e-3 / seconds_per_tick());

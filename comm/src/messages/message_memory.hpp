@@ -29,18 +29,19 @@ class message_memory {
     /// Links take memory at once, outboxes when they are first used.  Err: slab_full.
     message_memory(job_core& core, std::size_t peers) : core_(core) {
         if (peers == 0) return;
-        links_ = slab_block(core, sizeof(message_bell) + peers * sizeof(link_layout));
+        links_ = slab_block(core, peers * sizeof(link_layout) + sizeof(message_bell));
         boxes_ = slab_block::reserved(core, peers * sizeof(outbox));
-        new (links_.start()) message_bell;
-        for (std::size_t i = 0; i < peers; ++i) new (link(i)) link_layout;
+        for (std::size_t i = 0; i < peers; ++i) new (links_.start() + i * sizeof(link_layout)) link_layout;
+        bell_ = new (links_.start() + peers * sizeof(link_layout)) message_bell;
     }
 
     /// For the peer with this index among the peers.
     [[nodiscard]] message_place operator[](std::size_t peer) const noexcept {
-        return {bell(), link(peer), reinterpret_cast<outbox*>(boxes_.start()) + peer};
+        return {bell_, reinterpret_cast<link_layout*>(links_.start()) + peer,
+                reinterpret_cast<outbox*>(boxes_.start()) + peer};
     }
     /// nullptr if there are no peers.
-    [[nodiscard]] message_bell* bell() const noexcept { return reinterpret_cast<message_bell*>(links_.start()); }
+    [[nodiscard]] message_bell* bell() const noexcept { return bell_; }
 
     /// Keeps the memory until all peers have said farewell, on these lines, which lie in the links.
     void park(const std::vector<const control_line*>& farewells) {
@@ -54,12 +55,9 @@ class message_memory {
     }
 
   private:
-    [[nodiscard]] link_layout* link(std::size_t peer) const noexcept {
-        return reinterpret_cast<link_layout*>(links_.start() + sizeof(message_bell)) + peer;
-    }
-
     job_core& core_;
     slab_block links_, boxes_;
+    message_bell* bell_ = nullptr; ///< behind the links
 };
 
 } // namespace halocline::comm

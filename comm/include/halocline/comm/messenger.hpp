@@ -118,7 +118,8 @@ struct message_counts {
 /// Order: messages from one sender with the same tag and context are received in the order in which they were sent. A
 /// receive takes the oldest message that matches it; a message takes the oldest receive.
 /// Waits and tests make progress on all requests, also those for plans, sums and other objects of this job; so does
-/// every 32nd message that is sent or received at once. The options bound the messenger's memory: a flood of messages
+/// every 32nd message that is sent or received at once. So one thread of a rank at a time makes these calls, also those
+/// for its other messengers and for plans. The options bound the messenger's memory: a flood of messages
 /// that nobody receives ends in sends that stay under way (until their deadlines), not in growth.
 /// After set-up all members except describe() and pending() are noexcept and neither allocate nor lock. Within a node
 /// and the spin budget of a wait the only system calls are process_vm_readv and process_vm_writev, for buffers outside
