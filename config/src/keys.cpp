@@ -29,6 +29,11 @@ std::size_t edit_distance(const std::string& a, const std::string& b) {
     return row[b.size()];
 }
 
+/// How far what somebody wrote is from a name of ours: an abbreviation is as near as one wrong letter.
+std::size_t distance_from(const std::string& ours, const std::string& written) {
+    return ours.starts_with(written) ? 1 : edit_distance(ours, written);
+}
+
 std::string in_lower_case(std::string text) {
     std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     return text;
@@ -105,7 +110,7 @@ std::string meant_by(const std::string& variable, const std::vector<key_name>& k
         const std::string name = k.environment();
         return variable.starts_with(name.substr(0, name.find('_', prefix.size()) + 1)); // HALOCLINE_COMM_
     };
-    const auto distance = [&](const key_name& k) { return edit_distance(k.environment(), variable); };
+    const auto distance = [&](const key_name& k) { return distance_from(k.environment(), variable); };
     if (std::ranges::any_of(known, is_of_section)) return std::ranges::min_element(known, {}, distance)->environment();
 
     if (const auto* other = std::ranges::find_if(other_variables, is_near); other != other_variables.end())
@@ -143,7 +148,7 @@ std::size_t place_of(const std::string& key_path, const std::vector<key_name>& k
     const std::string name = key_path.substr(key_path.rfind('.') + 1);
     const auto distance = [&](const key_name& k) { // so that the right name in the wrong section counts as near
         constexpr std::size_t other_section = 2;
-        return std::min(edit_distance(k.path(), key_path), edit_distance(k.name, name) + other_section);
+        return std::min(distance_from(k.path(), key_path), distance_from(k.name, name) + other_section);
     };
     throw config_error(key_path, where + ": unknown key '" + name_in_file(key_path) + "'; the nearest known one is '" +
                                      name_in_file(std::ranges::min_element(known, {}, distance)->path()) + "'");

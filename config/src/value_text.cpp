@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/config/value_text.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <sstream>
@@ -23,6 +24,13 @@ std::string show_real(double value) {
     std::array<char, 32> text{};
     const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
     return {text.data(), end};
+}
+
+std::string printable(std::string text) {
+    // Not iscntrl(), which in some locales is true of parts of a letter in UTF-8.
+    std::ranges::replace_if(
+        text, [](unsigned char c) { return c < ' ' || c == 0x7f; }, '?');
+    return text;
 }
 
 std::vector<std::string> read_list(const std::string& text) {

@@ -110,6 +110,27 @@ TEST_F(Reader, ErrorsNameThePlaceAndWhatWouldBeRight) {
     EXPECT_NE(refused("[hmc\n").find(":1:"), std::string::npos);
 }
 
+TEST_F(Reader, AnAbbreviationIsNearWhatItStandsFor) {
+    EXPECT_EQ(refused("[hmc]\ndev = 3\n"), ":2:7: unknown key '[hmc] dev'; the nearest known one is '[hmc] device'");
+    EXPECT_EQ(refused("[hmc]\nhat = 3\n"), ":2:7: unknown key '[hmc] hat'; the nearest known one is '[hmc] hot'");
+    setenv("HALOCLINE_HMC_DEV", "3", 1);
+    try {
+        reader_.read_environment();
+        ADD_FAILURE() << "not refused";
+    } catch (const config_error& e) {
+        EXPECT_NE(std::string(e.what()).find("nearest known one is 'HALOCLINE_HMC_DEVICE'"), std::string::npos)
+            << e.what();
+    }
+    unsetenv("HALOCLINE_HMC_DEV");
+}
+
+TEST_F(Reader, ErrorsAreOneLineThatNoTerminalObeys) {
+    EXPECT_EQ(refused("[hmc]\nsteps = \"1\\n\\u001b[31m\\u007f\u00e9\"\n"),
+              ":2:9: [hmc] steps = '1??[31m?\u00e9': expected a whole number from 1 to 1000");
+    EXPECT_EQ(refused("[hmc]\n\"st\\teps\" = 3\n"),
+              ":2:13: unknown key '[hmc] st?eps'; the nearest known one is '[hmc] steps'");
+}
+
 TEST_F(Reader, SectionsOfOthersMayStandInAFileThatAllReadUnlessTheyAreNearlyOurs) {
     EXPECT_EQ(refused("seed = 1\n[flow]\nsteps = {a = 1}\n[hmc]\nsteps = 5\n", other_sections::left_alone), "");
     EXPECT_EQ(reader_.values().steps, 5);

@@ -18,7 +18,7 @@ auto read_flag(const std::string& flag, const std::string& text, Read read) {
     try {
         return read(text);
     } catch (const std::invalid_argument& problem) {
-        throw input_error(flag + " '" + text + "': " + problem.what());
+        throw input_error(flag + " '" + config::printable(text) + "': " + problem.what());
     }
 }
 

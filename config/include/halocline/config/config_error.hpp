@@ -3,6 +3,7 @@
 #pragma once
 
 #include <halocline/base/error.hpp>
+#include <halocline/config/value_text.hpp>
 
 #include <string>
 #include <utility>
@@ -13,7 +14,8 @@ namespace halocline {
 /// would be right.
 class config_error : public input_error {
   public:
-    config_error(std::string key, const std::string& text) : input_error(text), key_(std::move(key)) {}
+    config_error(std::string key, const std::string& text)
+        : input_error(config::printable(text)), key_(std::move(key)) {}
     /// "comm.transports"; the name of a section or a variable if no key is to blame, "" if the whole file is.
     [[nodiscard]] const std::string& key() const { return key_; }
 

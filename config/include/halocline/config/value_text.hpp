@@ -30,6 +30,9 @@ double read_real(const std::string& text, double lowest, double highest, const s
 /// The shortest text that reads as this number.
 std::string show_real(double value);
 
+/// The text with '?' for each control character: a message stays one line, and no terminal obeys what is quoted in it.
+std::string printable(std::string text);
+
 /// One or more items, separated by commas.
 std::vector<std::string> read_list(const std::string& text);
 /// The items, separated by commas.
