@@ -3,6 +3,7 @@
 
 #include <halocline/solvers/fgmres.hpp>
 #include <halocline_test/allocation_counter.hpp>
+#include <halocline_test/refusal.hpp>
 
 #include <gtest/gtest.h>
 
@@ -45,6 +46,19 @@ TEST(Gmres, ConvergesForEveryRestartLength) {
         EXPECT_EQ(report.history.size(), static_cast<std::size_t>(report.iterations));
         previous = report.iterations;
     }
+}
+
+TEST(Fgmres, RefusesAWorkspaceThatHasNoRoom) {
+    std::mt19937_64 g(2);
+    linear_system s = friendly_system(g, 10);
+    fgmres_workspace<vector> of_gmres(s.space, 5, false);
+
+    EXPECT_EQ(refusal([&] { (void)fgmres(s.space, s.apply(), s.apply(), s.b, s.x, of_gmres); }),
+              "fgmres: its workspace was made with flexible = false, for gmres() only");
+    EXPECT_EQ(refusal([&] { fgmres_workspace<vector>(s.space, 0); }),
+              "fgmres_workspace: restart length 0: must be 1 or more");
+    EXPECT_EQ(refusal([&] { fgmres_workspace<vector>(s.space, -1); }),
+              "fgmres_workspace: restart length -1: must be 1 or more");
 }
 
 TEST(Gmres, MakesOneGlobalSumPerIterationAndOneMore) {

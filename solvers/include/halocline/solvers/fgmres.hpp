@@ -5,6 +5,7 @@
 //      Y. Saad, Iterative methods for sparse linear systems, 2nd ed., SIAM 2003, algorithms 6.9, 9.6 [Saad2003].
 #pragma once
 
+#include <halocline/base/error.hpp>
 #include <halocline/solvers/concepts.hpp>
 #include <halocline/solvers/gram_schmidt.hpp>
 #include <halocline/solvers/hessenberg.hpp>
@@ -14,6 +15,7 @@
 #include <algorithm>
 #include <limits>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -31,10 +33,10 @@ struct fgmres_options : solve_options {
 template <class V>
 class fgmres_workspace {
   public:
-    /// `flexible` = false: room for gmres() only.
+    /// `flexible` = false: room for gmres() only.  Err: input_error: restart_length < 1.
     template <vector_space<V> S>
     fgmres_workspace(S& space, int restart_length, bool flexible = true)
-        : h(restart_length + 1), scratch(restart_length + 1), least_squares(restart_length) {
+        : h(required(restart_length) + 1), scratch(restart_length + 1), least_squares(restart_length) {
         for (int i = 0; i <= restart_length; ++i) v.push_back(space.make());
         for (int i = 0; flexible && i < restart_length; ++i) z.push_back(space.make());
     }
@@ -44,6 +46,14 @@ class fgmres_workspace {
     std::vector<V> z;                       ///< z_j = M_j v_j; empty without a preconditioner
     std::vector<complex> h, scratch;        ///< one column of the Hessenberg matrix; Gram-Schmidt's second pass
     hessenberg_least_squares least_squares; ///< min_y || beta e_1 - H y ||
+
+  private:
+    static int required(int restart_length) {
+        if (restart_length < 1)
+            throw input_error("fgmres_workspace: restart length " + std::to_string(restart_length) +
+                              ": must be 1 or more");
+        return restart_length;
+    }
 };
 
 namespace detail {
@@ -113,12 +123,14 @@ solve_report flexible_gmres(S& space, A& a, M& m, const V& b, V& x, fgmres_works
 /// "converged" means that ||b - A x|| / ||b|| was computed from x and is <= tolerance; if the recurrence says so but
 /// the true residual doesn't, the solve continues with a restart.
 /// Pre:  vectors of the workspace were made by `space`.
+/// Err:  input_error: the workspace was made for gmres() only; what the operations of `space`, A and M throw.
 /// Cost: per iteration one M, one A, one global sum (two with reorthogonalisation), j + 2 vectors read twice.
 /// Ref:  [Saad1993] algorithm 2.2, [Saad2003] algorithm 9.6.
 template <class V, vector_space<V> S, class A, class M, class Callback = silent>
 requires linear_operator<A, V> && preconditioner<M, V>
 [[nodiscard]] solve_report fgmres(S& space, A&& a, M&& m, const V& b, V& x, fgmres_workspace<V>& work,
                                   const fgmres_options& options = {}, Callback&& on_iteration = {}) {
+    if (work.z.empty()) throw input_error("fgmres: its workspace was made with flexible = false, for gmres() only");
     return detail::flexible_gmres(space, a, m, b, x, work, options, on_iteration);
 }
 
