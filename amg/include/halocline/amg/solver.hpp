@@ -26,7 +26,8 @@ namespace halocline::amg {
 class solver {
   public:
     /// Collective.
-    /// Err: input_error on every rank (an option out of range; cuts inside blocks, with the rank grids that would do;
+    /// Err: input_error on every rank (an option out of range, or that differs between ranks; links and parameters that
+    /// dirac::wilson_clover refuses; cuts inside blocks, with the rank grids that would do;
     /// blocks that don't divide the lattice; too many vectors for a block).
     solver(const comm::job& j, const lattice::decomposition& cut, const dirac::padded_links& links,
            const dirac::wilson_parameters& p, const solver_options& options = {});
@@ -38,7 +39,8 @@ class solver {
     void setup();
 
     /// Solves D x = b from x = 0. Collective.  Shape: lexicographic, 24 components.  Pre: setup().
-    /// Not converging is a result, not an error.  Err: input_error: a field of another shape, on that rank; job_error.
+    /// Not converging is a result, not an error.
+    /// Err: input_error: a field of another shape, on that rank; error: no setup(); job_error.
     solver_report solve(lattice::field<double>& x, const lattice::field<double>& b);
 
     [[nodiscard]] const lattice::coordinate& blocks() const { return d_.order()->blocks()->block; }
@@ -56,6 +58,7 @@ class solver {
     lattice::field<float> x32_, b32_;
     progress_callback tell_;
     double setup_seconds_ = 0;
+    bool is_set_up_ = false;
 };
 
 } // namespace halocline::amg
