@@ -36,6 +36,19 @@ const solver_options& checked(const solver_options& o) {
     return o;
 }
 
+/// Ranks with other options would each solve something else, or wait for different sums.
+void agree_on(const comm::job& j, const solver_options& o) {
+    std::ostringstream text;
+    text.precision(17);
+    text << "blocks " << (o.blocks ? lattice::to_string(*o.blocks) : "by default") << ", vectors " << o.vectors
+         << ", setup_iterations " << o.setup_iterations << ", sweeps " << o.sweeps << ", block_steps " << o.block_steps
+         << ", coarse_tolerance " << o.coarse_tolerance << ", coarse_restart_length " << o.coarse_restart_length
+         << ", coarse_max_restarts " << o.coarse_max_restarts << ", coarse_level " << o.coarse_level << ", seed "
+         << o.seed << ", tolerance " << o.tolerance << ", restart_length " << o.restart_length << ", max_restarts "
+         << o.max_restarts << ", max_iterations " << o.max_iterations << ", stagnation_stop " << o.stagnation_stop;
+    j.agree("the solver_options", text.str());
+}
+
 /// Err: input_error: not lexicographic on this box, or another number of components.
 void require_spinors(const lattice::field<double>& x, const char* name, const lattice::coordinate& extents) {
     if (x.shared_order() && x.order().extents() == extents && x.components() == lattice::spinor_components) return;
@@ -77,7 +90,7 @@ void convert(lattice::field<To>& y, const lattice::field<From>& x) noexcept {
 
 solver::solver(const comm::job& j, const lattice::decomposition& cut, const dirac::padded_links& links,
                const dirac::wilson_parameters& p, const solver_options& options)
-    : job_(j), options_(checked(options)), d_(j, cut, links, p, blocked_order(j, cut, options)),
+    : job_(j), options_((agree_on(j, options), checked(options))), d_(j, cut, links, p, blocked_order(j, cut, options)),
       d32_(j, cut, links, p, d_.order()), hierarchy_(j, cut, d32_, options),
       sum_(j, std::max(2 * (options.restart_length + 2), most_times), cut.rank_order()),
       space_(d_.order(), lattice::spinor_components, sum_, 2 * (options.restart_length + 2)),

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <sched.h>
@@ -19,8 +20,9 @@
 namespace {
 
 std::atomic<bool> abandoned = false; // MPI must not be called any more: it could write memory that was given back
-int open_worlds = 0;                 // not zero at exit(): the program ends in mid-job, but other ranks do not
-bool ended_badly = false;            // the last job; then the others may never reach MPI_Finalize
+// Not empty at exit(): the program ends in mid-job, but other ranks do not.
+std::vector<halocline_mpi_world*> open_worlds;
+bool ended_badly = false; // the last job; then the others may never reach MPI_Finalize
 
 // With more ranks than cores, lets the peer run.
 int wait_one(MPI_Request request, halocline_mpi_give_up give_up, void* context) {
@@ -41,7 +43,8 @@ pid_t initialized_by = 0; // a child of fork() also reaches exit(), but must not
 void finalize_at_exit() {
     if (getpid() != initialized_by) return;
     int finalized = 0;
-    if (abandoned || ended_badly || open_worlds > 0 || MPI_Finalized(&finalized) != MPI_SUCCESS || finalized) return;
+    if (abandoned || ended_badly || !open_worlds.empty() || MPI_Finalized(&finalized) != MPI_SUCCESS || finalized)
+        return;
     // Ranks finalize together: MPICH over UCX can hang if one rank is in MPI_Finalize seconds before another.
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Finalize();
@@ -94,6 +97,25 @@ int initialize() {
     return MPI_SUCCESS;
 }
 
+/// MPI_Finalize deletes the attributes of MPI_COMM_SELF first. Jobs that the program still has may call MPI no more,
+/// which would end the process with an error of MPI's that doesn't name the reason.
+int leave_at_finalize(MPI_Comm, int, void*, void*) {
+    for (halocline_mpi_world* world : open_worlds) world->left = true;
+    if (!open_worlds.empty())
+        std::fputs("halocline: MPI_Finalize was called before the end of a job; destroy the job, and everything made "
+                   "from it, before MPI_Finalize: from now on it makes no calls of MPI\n",
+                   stderr);
+    return MPI_SUCCESS;
+}
+
+int watch_for_finalize() {
+    static bool watched = false;
+    if (std::exchange(watched, true)) return MPI_SUCCESS;
+    int key = MPI_KEYVAL_INVALID;
+    HALOCLINE_TRY(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, leave_at_finalize, &key, nullptr));
+    return MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr);
+}
+
 int may_call() {
     int initialised_it = 0, level = MPI_THREAD_SINGLE;
     if (MPI_Is_thread_main(&initialised_it) != MPI_SUCCESS) return 0;
@@ -120,8 +142,12 @@ int open(const void* communicator, size_t bytes, halocline_mpi_give_up give_up, 
         HALOCLINE_TRY(initialize());
     }
     if (!may_call()) return HALOCLINE_MPI_WRONG_THREAD;
+    int between_groups = 0;
+    HALOCLINE_TRY(MPI_Comm_test_inter(parent, &between_groups));
+    if (between_groups != 0) return HALOCLINE_MPI_INTERCOMMUNICATOR;
+    HALOCLINE_TRY(watch_for_finalize());
     auto* w = new halocline_mpi_world;
-    ++open_worlds;
+    open_worlds.push_back(w);
     *world = w;
     if (const int code = duplicate(parent, w->setup, give_up, context); code != HALOCLINE_MPI_OK) return code;
     if (const int code = duplicate(parent, w->data, give_up, context); code != HALOCLINE_MPI_OK) return code;
@@ -140,7 +166,7 @@ int open(const void* communicator, size_t bytes, halocline_mpi_give_up give_up, 
 // ranks.
 void close(halocline_mpi_world* world, int clean, int given_up) {
     if (world == nullptr) return;
-    --open_worlds;
+    std::erase(open_worlds, world);
     ended_badly = given_up != 0 || world->left;
     if (world->left && world->used) abandoned = true; // a call for a later world could move its messages
     if (!abandoned && is_initialized()) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/dirac/reference_operator.hpp>
 
+#include "operator_input.hpp"
+
 #include <halocline/dirac/clover_term.hpp>
 #include <halocline/dirac/gamma.hpp>
 
@@ -54,8 +56,8 @@ halo::plan_options plan_of(const wilson_parameters& p) {
 
 reference_operator::reference_operator(const comm::job& j, const lattice::decomposition& cut, const padded_links& links,
                                        const wilson_parameters& p)
-    : links_(with_boundaries(links, p.boundaries)), diagonal_(clover_term(links, p)), boundaries_(p.boundaries),
-      spinors_(j, cut, plan_of(p)) {}
+    : links_((require_operator_input(j, cut, links, p), with_boundaries(links, p.boundaries))),
+      diagonal_(clover_term(links, p)), boundaries_(p.boundaries), spinors_(j, cut, plan_of(p)) {}
 
 void reference_operator::apply(lattice::field<double>& y, const lattice::field<double>& x) {
     spinors_.start(x);

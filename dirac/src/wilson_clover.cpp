@@ -3,6 +3,7 @@
 
 #include "block_stencil.hpp"
 #include "clover_blocks.hpp"
+#include "operator_input.hpp"
 #include "surface_map.hpp"
 #include "wilson_clover_kernels.hpp"
 
@@ -150,7 +151,7 @@ void wilson_clover<T>::impl::fill_links(const padded_links& links, const wilson_
 template <class T>
 wilson_clover<T>::wilson_clover(const comm::job& j, const lattice::decomposition& cut, const padded_links& links,
                                 const wilson_parameters& p, std::shared_ptr<const lattice::site_order> order)
-    : impl_(std::make_unique<impl>(j, cut, links, p, std::move(order))) {}
+    : impl_((require_operator_input(j, cut, links, p), std::make_unique<impl>(j, cut, links, p, std::move(order)))) {}
 template <class T>
 wilson_clover<T>::~wilson_clover() = default;
 template <class T>

@@ -36,6 +36,8 @@ packer<T>::packer(const plan& p, const lattice::decomposition& cut, std::shared_
         const std::string where = who + lattice::to_string(sent.where) + ": ";
         const block_map map = map_of(sent.where, cut.wraps(p.job().rank(), sent.where), where);
         message& m = messages->emplace_back();
+        m.where = sent.where;
+        m.sites = sent.send_sites.size();
         m.field_bytes = sent.send_sites.size() * bytes_per_site(options_);
         std::vector<std::int64_t> from;
         for (const std::int32_t site : sent.send_sites) from.push_back(order->position(site));

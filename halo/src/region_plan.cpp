@@ -53,7 +53,8 @@ void region_plan::finish_or_throw() {
     if (bad == comm::status::ok) return;
     if (bad == comm::status::misused && s_->wrong_call)
         throw input_error("'" + s_->options.name + "': " + s_->wrong_call.text());
-    if (bad == comm::status::misused) throw_no_binding("'" + s_->options.name + "'", s_->bound, s_->bindings.size());
+    if (bad == comm::status::misused)
+        throw_no_binding("'" + s_->options.name + "'", "start", s_->bound, s_->bindings.size());
     if (s_->broken_from < 0) s_->job.fail(bad, "regions " + s_->channels.pending(s_->epoch + 1));
     s_->job.fail(bad, "regions '" + s_->options.name + "' epoch " + std::to_string(s_->epoch + 1) +
                           ": what arrived from rank " + std::to_string(s_->broken_from) +

@@ -36,6 +36,9 @@ std::string_view to_string(corner_route r) {
 
 lattice::box grown(const lattice::box& local, const ghost_widths& widths) {
     check_grown("", local.extents, widths);
+    for (const coordinate& side : {widths.low, widths.high})
+        for (const int width : side)
+            if (width < 0) throw input_error("ghost width " + std::to_string(width) + ": must be 0 or more");
     lattice::box b = local;
     for (int mu = 0; mu < dimensions; ++mu) {
         b.origin[mu] -= widths.low[mu];

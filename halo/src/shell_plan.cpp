@@ -289,7 +289,7 @@ comm::status shell_plan::ensure_halo(int which) noexcept {
 
 void shell_plan::require_fresh(int which) const {
     if (options_.checks < check_level::normal) return;
-    if (!has_binding(which)) throw_no_binding("halo '" + options_.name + "'", which, filled_.size());
+    if (!has_binding(which)) throw_no_binding("halo '" + options_.name + "'", "require_fresh", which, filled_.size());
     const ghosts_of& g = filled_[which];
     const char* why = g.absent               ? g.absent
                       : g.was_marked()       ? "a field was marked as written since"
@@ -355,7 +355,8 @@ void shell_plan::finish_or_throw() {
         if (wrong_call_) throw input_error(who + ": " + wrong_call_.text());
         if (running_ == running::backward && !backward_)
             throw input_error(who + ": start_reverse(): the plan was made without shell_options::reverse");
-        throw_no_binding(who, forward_->bound, filled_.size());
+        throw_no_binding(who, running_ == running::backward ? "start_reverse" : "start", forward_->bound,
+                         filled_.size());
     }
     if (running_ == running::backward) return backward_->finish_or_throw();
     forward_->phases[forward_->phase].finish_or_throw();

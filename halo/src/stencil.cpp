@@ -39,7 +39,10 @@ star_edges::star_edges(const comm::job& j, const lattice::decomposition& cut, co
             const bool open = options.boundaries[mu] == lattice::boundary::open, twisted = !open && asked[mu] != 1.0;
             leaves[mu] = cut.rank_grid()[mu] > 1 || open || twisted || options.self_exchange;
             if (!twisted) continue;
-            const std::string who = "stencil '" + options.name + "': " + text_of(mu, "phase (%g, %g) in %c: ");
+            const bool by_sign = options.phases[mu] == 1.0; // antiperiodic: the user gave no phase
+            const std::string who =
+                "stencil '" + options.name + "': " +
+                (by_sign ? std::string("antiperiodic in ") + "xyzt"[mu] + ": " : text_of(mu, "phase (%g, %g) in %c: "));
             if (real_bytes == 0) throw input_error(who + "its fields are not of float or double");
             if (!std::isfinite(asked[mu].real()) || !std::isfinite(asked[mu].imag()))
                 throw input_error(who + "must be finite");
@@ -47,7 +50,8 @@ star_edges::star_edges(const comm::job& j, const lattice::decomposition& cut, co
                 throw input_error(who + std::to_string(s.components) + " components per site are no pairs (re, im)");
             if (cut.rank_grid()[mu] == 1 && cut.global()[mu] < s.radius)
                 throw input_error(who + "the lattice has " + std::to_string(cut.global()[mu]) +
-                                  " sites there, fewer than the radius, " + std::to_string(s.radius));
+                                  (cut.global()[mu] == 1 ? " site" : " sites") + " there, fewer than the radius, " +
+                                  std::to_string(s.radius));
             for (const side end : {side::low, side::high})
                 if (const lattice::face f{mu, end}; cut.wraps(j.rank(), f))
                     phases[f.index()] = end == side::low ? std::conj(asked[mu]) : asked[mu];

@@ -275,6 +275,7 @@ void unpacker<T>::check_fields(const plan& p, std::span<lattice::field<T>* const
     if (p.options().bytes_per_site != bytes_per_site(options_))
         refuse("the plan sends " + std::to_string(p.options().bytes_per_site) + " bytes per site, it reads " +
                std::to_string(bytes_per_site(options_)));
+    if (std::ranges::find(ys, nullptr) != ys.end()) refuse("it was given a field that is null");
     for (const plan_message& m : p.messages()) {
         const std::int64_t sites = std::ssize(part_behind(m.where).sites);
         if (m.ghost_sites != sites)

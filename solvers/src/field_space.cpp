@@ -37,12 +37,24 @@ field_space<T>::field_space(std::shared_ptr<const lattice::site_order> order, in
                             int max_values, std::pmr::memory_resource* memory)
     : order_(std::move(order)), components_(components), sum_(&sum),
       max_values_(std::min(max_values, static_cast<int>(2 * most_products))), memory_(memory) {
+    if (order_ == nullptr) throw input_error("field_space: no site order was given");
     if (components <= 0 || components % 2 != 0)
         throw input_error(std::string("field_space: ") + std::to_string(components) +
                           " real components; complex fields need an even number, at least 2");
     if (max_values < 2)
         throw input_error(std::string("field_space: a global sum of ") + std::to_string(max_values) +
                           " values can't hold one complex product; give it at least 2");
+}
+
+template <class T>
+void field_space<T>::refuse(const vector& x) const {
+    const auto shape = [](int components, const lattice::site_order* order) {
+        if (order == nullptr) return std::string("no storage");
+        return std::to_string(components) + " components on a box of " + lattice::to_string(order->extents()) +
+               (order->lane_width() > 1 ? " in " + std::to_string(order->lane_width()) + " lanes" : "");
+    };
+    throw input_error("field_space: a vector has " + shape(x.components(), x.shared_order().get()) +
+                      ", those of the space have " + shape(components_, order_.get()));
 }
 
 template <class T>
@@ -57,8 +69,9 @@ void field_space<T>::scale(vector& y, double alpha) const noexcept {
 }
 
 template <class T>
-void field_space<T>::combine(vector& y, double alpha, std::span<const complex> c,
-                             std::span<const vector> v) const noexcept {
+void field_space<T>::combine(vector& y, double alpha, std::span<const complex> c, std::span<const vector> v) const {
+    require(y);
+    for (const vector& x : v) require(x);
     const std::size_t n = y.values().size(), lanes = static_cast<std::size_t>(y.order().lane_width());
     alignas(64) T s[chunk], t[chunk];
     for (std::size_t begin = 0; begin < n; begin += chunk) {
@@ -90,8 +103,9 @@ void field_space<T>::combine(vector& y, double alpha, std::span<const complex> c
 }
 
 template <class T>
-comm::status field_space<T>::multi_dot(std::span<const vector> v, const vector& x,
-                                       std::span<complex> products) noexcept {
+comm::status field_space<T>::multi_dot(std::span<const vector> v, const vector& x, std::span<complex> products) {
+    require(x);
+    for (const vector& y : v) require(y);
     const std::size_t n = x.values().size(), lanes = static_cast<std::size_t>(x.order().lane_width());
     const std::size_t most = static_cast<std::size_t>(max_values_) / 2;
     alignas(64) double w[chunk], u[chunk];
@@ -122,7 +136,8 @@ comm::status field_space<T>::multi_dot(std::span<const vector> v, const vector& 
 }
 
 template <class T>
-comm::status field_space<T>::norm2(const vector& x, double& norm) noexcept {
+comm::status field_space<T>::norm2(const vector& x, double& norm) {
+    require(x);
     // ||x||^2 = sum (factor x_l)^2 / factor^2
     auto squares = [&](double factor, double& square) {
         alignas(64) double w[chunk];

@@ -308,4 +308,47 @@ TEST(Solver, RefusesFieldsOfAnotherShape) {
     }
 }
 
+TEST(Solver, RefusesOptionsAndMassesThatDifferBetweenRanks) {
+    const auto refused = [](auto change) {
+        std::array<std::string, 2> texts;
+        comm::run_threads(2, [&](const comm::job& j) {
+            const auto cut = lattice::decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2}, {4, 4, 4, 4});
+            const lattice::box local = cut.local_box(j.rank());
+            const dirac::padded_links links(j, cut, halocline_test::links_near_one(local, cut.global(), 0.25));
+            amg::solver_options options = twelve_vectors();
+            dirac::wilson_parameters p;
+            if (j.rank() == 1) change(options, p);
+            texts[j.rank()] = halocline_test::refusal([&] { const amg::solver solver(j, cut, links, p, options); });
+        });
+        EXPECT_EQ(texts[0], texts[1]);
+        return texts[0];
+    };
+
+    EXPECT_NE(refused([](auto& o, auto&) { o.seed = 7; }).find("ranks disagree on the solver_options"),
+              std::string::npos);
+    EXPECT_NE(refused([](auto&, auto& p) { p.m0 = -0.3; }).find("the parameters of the Wilson operator"),
+              std::string::npos);
+    EXPECT_EQ(refused([](auto&, auto& p) { p.csw = std::nan(""); }), "wilson_parameters::csw = nan: must be finite");
+    EXPECT_EQ(refused([](auto& o, auto&) { o.lane_width = 1; }), "accepted") << "may differ";
+}
+
+TEST(Solver, RefusesLinksOfAnotherCut) {
+    std::array<std::string, 2> texts;
+    comm::run_threads(2, [&](const comm::job& j) {
+        const auto in_t = lattice::decomposition::even({8, 4, 4, 8}, {1, 1, 1, 2}),
+                   in_x = lattice::decomposition::even({8, 4, 4, 8}, {2, 1, 1, 1});
+        const dirac::padded_links links(j, in_t,
+                                        halocline_test::links_near_one(in_t.local_box(j.rank()), in_t.global(), 0.25));
+        texts[j.rank()] =
+            halocline_test::refusal([&] { const amg::solver solver(j, in_x, links, {}, twelve_vectors()); });
+        EXPECT_THROW(dirac::reference_operator(j, in_x, links, {}), input_error);
+    });
+
+    EXPECT_EQ(texts[0],
+              "Wilson operator: the links of rank 0 are on a box of 8.4.4.4 at 0.0.0.0 of a lattice of 8.4.4.8; "
+              "the operator is on a box of 4.4.4.8 at 0.0.0.0 of a lattice of 8.4.4.8: make both with the same "
+              "cut");
+    EXPECT_EQ(texts[0], texts[1]);
+}
+
 } // namespace

@@ -191,7 +191,8 @@ TEST_F(CErrors, AFieldThatIsNullIsMisuse) {
             halocline_plan_start(plan, nullptr);
         }
         EXPECT_EQ(halocline_plan_finish(plan), HALOCLINE_MISUSED);
-        expect_text("halo 'phi': start_bytes() was given no address; it sends 8 bytes per site of a box of 4.4.4.4");
+        expect_text(packed ? "halo 'phi': halocline_plan_start_packed: 'pack' is NULL"
+                           : "halo 'phi': halocline_plan_start: 'field' is NULL");
         halocline_plan_free(plan);
     }
 }

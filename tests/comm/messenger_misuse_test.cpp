@@ -41,6 +41,26 @@ TEST(MessengerBetweenRanks, AMessageThatIsLongerThanItsReceiveIsToldWithBothSize
     });
 }
 
+TEST(Messenger, WaitsIgnoreNullPointers) {
+    on_ranks({1, 2}, [](const job& j) {
+        messenger m(j);
+        message_request sending, receiving;
+        std::array<std::byte, 3> in{};
+        const std::array<std::byte, 3> out{std::byte{1}, std::byte{2}, std::byte{3}};
+        const std::array<message_request*, 4> all{nullptr, &receiving, nullptr, &sending};
+        const std::array<message_request*, 1> none{nullptr};
+
+        m.irecv(receiving, in, j.rank(), 1);
+        m.isend(sending, out, j.rank(), 1);
+
+        EXPECT_EQ(m.wait_all(all), status::ok);
+        EXPECT_TRUE(receiving.done() && sending.done());
+        EXPECT_EQ(in, out);
+        EXPECT_EQ(m.wait_all(none), status::ok);
+        EXPECT_EQ(m.wait_any(none), status::ok);
+    });
+}
+
 TEST(Messenger, NoSuchRankOrTagIsMisuse) {
     on_ranks({1, 2}, [](const job& j) {
         const auto pending_after = [&](auto wrong_call) {

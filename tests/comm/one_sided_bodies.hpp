@@ -358,13 +358,19 @@ inline void expect_bad_one_sided_input_is_told(const job& j) {
     EXPECT_FALSE(calls.try_call(99, nothing, 1));
     exposure e(j, all_ranks(j), 64, {"small", 1});
     const std::byte some[65]{};
+    const auto expect_said = [](const exposure& misused, const std::string& call) {
+        EXPECT_NE(misused.pending().find(": " + call), std::string::npos) << misused.pending();
+    };
     EXPECT_EQ(e.put_signal(0, some, 0, 0), status::misused) << "one byte too many";
+    expect_said(e, "put() beyond the end of the neighbour's memory");
     EXPECT_EQ(e.wait(), status::misused) << "sticky";
     exposure twice_started(j, all_ranks(j), 64, {"order"});
     EXPECT_EQ(twice_started.complete(), status::misused);
+    expect_said(twice_started, "complete() without start()");
     exposure to_nobody(j, all_ranks(j), 64, {"nobody"}), asks_nobody(j, all_ranks(j), 64, {"nobody"});
     to_nobody.start();
     EXPECT_EQ(to_nobody.await(99), status::misused);
+    expect_said(to_nobody, "a neighbour was named that is not in the list");
     EXPECT_TRUE(asks_nobody.ready(99));
     EXPECT_EQ(asks_nobody.state(), status::misused);
     j.barrier();

@@ -245,6 +245,7 @@ TEST(Packer, RefusesFieldsThatItWasNotMadeFor) {
     EXPECT_EQ(refusal([&] { (void)pack.of(x); }), who + "1 field, the plan was made for 2");
     EXPECT_EQ(refused({&x, &x, &x}), who + "3 fields, the plan was made for 2");
     EXPECT_EQ(refused({}), who + "0 fields, the plan was made for 2");
+    EXPECT_EQ(refused({&x, nullptr}), who + "a field of 0 components, and was made for 24");
     EXPECT_EQ(refused({&x, &narrow}), who + "a field of 23 components, and was made for 24");
     const lattice::coordinate local = one.cut.local_box(0).extents;
     const auto larger = lattice::site_order::lexicographic({local[0] + 1, local[1], local[2], local[3]});
@@ -255,6 +256,27 @@ TEST(Packer, RefusesFieldsThatItWasNotMadeFor) {
     EXPECT_EQ(refused({&x, &other}), who + in_order);
     EXPECT_EQ(refused({&even_odd, &x}), who + in_order);
     EXPECT_EQ(refused({&x, &x}), "accepted");
+}
+
+/// It would read sites of which it has no places.
+TEST(Packer, IsRefusedByAPlanWithOtherMessages) {
+    const alone one;
+    const halo::plan plan = one.plan(96);
+    const packer<float> pack(plan, one.cut, one.order, {.components = components});
+    const lattice::field<float> x(one.order, components);
+    halo::plan like = one.plan(96), other(one.job, one.cut,
+                                          {.name = "wide",
+                                           .widths = {{0, 0, 0, 2}, {0, 0, 0, 0}},
+                                           .bytes_per_site = 96,
+                                           .self_exchange = true});
+
+    like.start(pack.of(x));
+    like.finish_or_throw();
+    other.start(pack.of(x));
+
+    EXPECT_EQ(other.finish(), comm::status::misused);
+    const std::string text = refusal([&] { other.finish_or_throw(); });
+    EXPECT_NE(text.find("a packer that was made for a plan with other messages"), std::string::npos) << text;
 }
 
 TEST(Packer, SaysThatItWasMovedFrom) {

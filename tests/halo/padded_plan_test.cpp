@@ -296,6 +296,8 @@ TEST_F(RefusedShellPlan, FieldsOfAnotherShape) {
 }
 
 TEST_F(RefusedShellPlan, ExchangesItWasNotMadeFor) {
+    EXPECT_EQ(said({.checks = check_level::normal}, padded, [](shell_plan& p) { p.require_fresh(7); }),
+              "halo 'halo': require_fresh(7): the plan was made with 1 binding, 0");
     EXPECT_EQ(said({.checks = check_level::normal}, padded, [](shell_plan& p) { p.start(-1); }),
               "halo 'halo': start(-1): the plan was made with 1 binding, 0");
     EXPECT_EQ(said({}, padded,
@@ -458,6 +460,10 @@ TEST(PaddedPlan, RefusesWidthsBeyondAnOpenEdgeThatOverflow) {
 
     EXPECT_EQ(refusal([&] { shell_plan(j, cut, options, {halo::bind(x)}); }),
               "halo 'halo': ghost widths 1200000000 and 1200000000 around 4 sites in z make more than 2147483647");
+    EXPECT_EQ(refusal([&] {
+                  (void)halo::grown(cut.local_box(0), {{0, -1, 0, 0}, {}});
+              }),
+              "ghost width -1: must be 0 or more");
     EXPECT_EQ(refusal([&] { (void)halo::grown(cut.local_box(0), huge); }),
               "ghost widths 1200000000 and 1200000000 around 4 sites in z make more than 2147483647");
 }

@@ -122,6 +122,21 @@ TEST(Plan, RefusesToSendAFieldOfAnotherShape) {
     }
 }
 
+TEST(Plan, TakesAFieldThatIsNullForOneWithoutStorage) {
+    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+    const lattice::field<double> x(lattice::site_order::lexicographic({4, 4, 4, 4}), 1);
+    const lattice::field<double>* const xs[]{&x, nullptr};
+    const std::span<const lattice::field<double>* const> both = xs;
+    plan p(comm::job::single(small_job()), cut,
+           {.bytes_per_site = 8, .self_exchange = true, .fields = 2, .checks = check_level::normal});
+
+    EXPECT_FALSE(p.is_fresh(both));
+    EXPECT_THROW(p.require_fresh(both), error);
+    EXPECT_EQ(p.ensure_halo(both), status::misused);
+    EXPECT_EQ(refusal([&] { p.finish_or_throw(); }), "halo 'halo': start() was given 2 fields, one without storage; it "
+                                                     "sends 2 of 8 bytes per site on a box of 4.4.4.4");
+}
+
 TEST(Plan, RefusesAnotherNumberOfFields) {
     const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
     plan p(comm::job::single(small_job()), cut, {.bytes_per_site = 8, .self_exchange = true, .fields = 2});

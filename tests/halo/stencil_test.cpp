@@ -318,7 +318,10 @@ TEST(Stencil, RefusesPhasesThatDoNotFit) {
     EXPECT_EQ(refusal([&] { stencil<int>(j, cut, signs); }),
               "stencil 's': phase (-1, 0) in y: its fields are not of float or double");
     EXPECT_EQ(refusal([&] { stencil<double, star{.radius = 2}>(j, cut, signs); }),
-              "stencil 's': phase (-1, 0) in y: the lattice has 1 sites there, fewer than the radius, 2");
+              "stencil 's': phase (-1, 0) in y: the lattice has 1 site there, fewer than the radius, 2");
+    const stencil_options antiperiodic{.name = "s", .boundaries = {{{}, lattice::boundary::antiperiodic}}};
+    EXPECT_EQ(refusal([&] { stencil<double, star{.radius = 2}>(j, cut, antiperiodic); }),
+              "stencil 's': antiperiodic in y: the lattice has 1 site there, fewer than the radius, 2");
     EXPECT_EQ(refusal([&] { stencil<double>(j, cut, signs); }), "accepted");
 }
 

@@ -402,11 +402,13 @@ TEST(Unpacker, RefusesFieldsAndMessagesThatItWasNotMadeFor) {
                                  "a box of " +
                                  lattice::to_string(local);
     lattice::field<float>* const two[]{&y, &y};
+    lattice::field<float>* const null[]{nullptr};
 
     EXPECT_EQ(refused(thin), who + "it was given a field of 12 components, and was made for 24");
     EXPECT_EQ(refused(none), who + "it was given a field of 0 components, and was made for 24");
     EXPECT_EQ(refused(small), in_order);
     EXPECT_EQ(refused(even_odd), in_order);
+    EXPECT_EQ(refusal([&] { unpack.add(plan, null); }), who + "it was given a field that is null");
     EXPECT_EQ(refusal([&] { unpack.add(plan, two); }), who + "it was given 2 fields, the plan was made for 1");
     EXPECT_EQ(refusal([&] { unpack.add(narrow, y); }), who + "the plan sends 48 bytes per site, it reads 96");
     EXPECT_EQ(refusal([&] { unpack.add(fresh, y); }), who + "no exchange of the plan is finished");

@@ -49,6 +49,15 @@ TEST(Gmres, ConvergesForEveryRestartLength) {
     }
 }
 
+TEST(Fgmres, RefusesAWorkspaceThatIsNotFlexible) {
+    std::mt19937_64 g(2);
+    linear_system s = friendly_system(g, 10);
+    fgmres_workspace<vector> of_gmres(s.space, 5, false);
+
+    EXPECT_EQ(refusal([&] { (void)fgmres(s.space, s.apply(), s.apply(), s.b, s.x, of_gmres); }),
+              "fgmres: its workspace was made with flexible = false, for gmres() only");
+}
+
 TEST(Gmres, MakesOneGlobalSumPerIterationAndOneMore) {
     std::mt19937_64 g(3);
     linear_system s = friendly_system(g, 50, 1.0);

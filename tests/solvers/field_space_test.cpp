@@ -3,11 +3,13 @@
 #include <halocline/solvers/fgmres.hpp>
 #include <halocline/solvers/field_space.hpp>
 #include <halocline_test/allocation_counter.hpp>
+#include <halocline_test/refusal.hpp>
 
 #include <gtest/gtest.h>
 
 #include <limits>
 #include <random>
+#include <string>
 
 namespace {
 
@@ -139,6 +141,33 @@ TEST(FieldSpaceDouble, RefusesAnOddNumberOfComponents) {
     comm::global_sum sum(job);
 
     EXPECT_THROW(field_space<double>(order_of_width(1), 3, sum), input_error);
+}
+
+/// Solvers read b and x by the lengths of the workspace's vectors.
+TEST(FieldSpaceDouble, RefusesVectorsOfAnotherShape) {
+    const comm::job job = comm::job::single();
+    comm::global_sum sum(job);
+    field_space<double> space(order_of_width(1), 2, sum);
+    solvers::fgmres_workspace<lattice::field<double>> work(space, 3);
+    const auto identity = [](lattice::field<double>& y, const lattice::field<double>& x) {
+        y.copy_from(x);
+        return comm::status::ok;
+    };
+    const auto refused = [&](const lattice::field<double>& b, lattice::field<double>& x) {
+        return halocline_test::refusal([&] { (void)solvers::gmres(space, identity, b, x, work); });
+    };
+    lattice::field<double> good = space.make(), small({2, 2, 2, 2}, 2), wide(order_of_width(1), 4), none;
+    fill(good, 1);
+    lattice::field<double> b = space.make();
+    b.copy_from(good);
+    const std::string right = ", those of the space have 2 components on a box of 8.4.4.4";
+
+    EXPECT_EQ(refused(small, good), "field_space: a vector has 2 components on a box of 2.2.2.2" + right);
+    EXPECT_EQ(refused(b, small), "field_space: a vector has 2 components on a box of 2.2.2.2" + right);
+    EXPECT_EQ(refused(wide, good), "field_space: a vector has 4 components on a box of 8.4.4.4" + right);
+    EXPECT_EQ(refused(none, good), "field_space: a vector has no storage" + right);
+    EXPECT_EQ(refused(b, good), "accepted");
+    EXPECT_THROW(field_space<double>(nullptr, 2, sum), input_error);
 }
 
 TEST(FieldSpaceDouble, IterationCountDoesNotDependOnRanks) {

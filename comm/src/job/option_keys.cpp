@@ -173,6 +173,9 @@ void require_known_transports(const std::vector<std::string>& names, const std::
 }
 
 job_options configured(job_options options) {
+    if (options.deadline.count() <= 0)
+        throw input_error("job_options::deadline is " + std::to_string(options.deadline.count()) +
+                          " ms: more than 0 is expected");
     options.deadline = std::min(options.deadline, longest_deadline);
     if (options.fixed) return options;
     config::reader<job_options> reader(option_keys(), std::move(options));

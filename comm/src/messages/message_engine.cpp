@@ -217,6 +217,11 @@ status message_engine::wait_all(std::span<message_request> all,
 }
 
 status message_engine::wait_all(std::span<message_request* const> all) noexcept {
+    if (std::ranges::find(all, nullptr) != all.end()) {
+        for (message_request* const r : all) // one after another: progress is made on all
+            if (r != nullptr && wait_one(*r) != status::ok) break;
+        return core_.state;
+    }
     receive_all_now(all.size(), [&](std::size_t i) { return &all[i]->operation_; });
     return wait(
         all.size(), [&](std::size_t i) { return &all[i]->operation_; }, is_done);

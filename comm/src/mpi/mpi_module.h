@@ -14,11 +14,12 @@ extern "C" {
 #endif
 
 /* Raised with every change below; a module with another number is refused. */
-#define HALOCLINE_MPI_MODULE_ABI 12u
+#define HALOCLINE_MPI_MODULE_ABI 13u
 #define HALOCLINE_MPI_MODULE_ENTRY "halocline_mpi_module_table"
 
 /* TRUNCATED: a message was longer than its receive. NO_COMMUNICATOR: not of this MPI, or MPI is not initialised.
  * WRONG_THREAD: only the thread that initialised MPI may call it, and this is another one.
+ * INTERCOMMUNICATOR: between two groups, neither of which has all ranks.
  * LEFT: nothing was done, because leave() was called, or MPI may still write memory that has been given back. */
 enum {
     HALOCLINE_MPI_OK = 0,
@@ -26,7 +27,8 @@ enum {
     HALOCLINE_MPI_TRUNCATED = -2,
     HALOCLINE_MPI_NO_COMMUNICATOR = -3,
     HALOCLINE_MPI_WRONG_THREAD = -4,
-    HALOCLINE_MPI_LEFT = -5
+    HALOCLINE_MPI_LEFT = -5,
+    HALOCLINE_MPI_INTERCOMMUNICATOR = -6
 };
 
 /* A private duplicate of MPI_COMM_WORLD, or of a communicator of the program. */
@@ -68,8 +70,8 @@ typedef struct halocline_mpi_module {
     /* communicator: address of an MPI_Comm of `bytes` bytes in a program that has called MPI_Init; or NULL: uses
      * MPI_COMM_WORLD, and calls MPI_Init_thread unless the program did. Collective over the communicator, which stays
      * the program's. If MPI was initialised here, exit() finalises it, unless a world is still open, or the last one
-     * was left or given up. LEFT: an earlier world was left with messages under way, or a wait was given up: MPI must
-     * not be called any more. */
+     * was left or given up. A program that finalises MPI while worlds are open leaves them. LEFT: an earlier world was
+     * left with messages under way, or a wait was given up: MPI must not be called any more. */
     int (*open)(const void* communicator, size_t bytes, halocline_mpi_give_up, void* context,
                 halocline_mpi_world** world);
     /* clean: no message of its communicators is under way or will arrive, so they are freed (no known MPI waits for

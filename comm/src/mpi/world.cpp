@@ -72,6 +72,10 @@ void mpi_world::require_opened(int code, const mpi_launch& launch, const std::fi
                           "), or MPI_Init was not called: " + launch.evidence +
                           "; if its MPI is another one, name that in HALOCLINE_MPI");
     }
+    if (code == HALOCLINE_MPI_INTERCOMMUNICATOR) {
+        throw input_error("MPI: what was given is an intercommunicator, and a job is made of one group of ranks: join "
+                          "its two groups by MPI_Intercomm_merge first");
+    }
     if (code == HALOCLINE_MPI_WRONG_THREAD) {
         throw input_error(
             "MPI: " + version_ +
@@ -109,7 +113,9 @@ mpi_world::~mpi_world() {
 std::string mpi_world::describe(int code) const {
     if (code == HALOCLINE_MPI_TRUNCATED) return version_ + ": a message was longer than planned";
     if (code == HALOCLINE_MPI_LEFT)
-        return version_ + " is not called any more: the job has failed, or a large message was given up half-way";
+        return version_ +
+               " is not called any more: the job has failed, MPI_Finalize was called, or a large message was "
+               "given up half-way";
     char text[512];
     module_->describe(code, text, sizeof text);
     return version_ + ": " + text;

@@ -75,10 +75,7 @@ bool exposure::came(std::size_t n, int half, std::uint64_t epoch) noexcept {
 
 void exposure::post() noexcept {
     if (status_ != status::ok) return;
-    if (posted_ != waited_) {
-        status_ = status::misused;
-        return;
-    }
+    if (posted_ != waited_) return misuse("post() before wait() of the last epoch");
     ++posted_;
     for (const auto& peer : segment_->neighbours) rma_segment::tell(peer, posts, posted_);
 }
@@ -103,7 +100,7 @@ bool exposure::failed_meanwhile(std::size_t n) noexcept {
 }
 
 status exposure::wait() noexcept {
-    if (status_ == status::ok && posted_ == waited_) status_ = status::misused;
+    if (status_ == status::ok && posted_ == waited_) misuse("wait() without post()");
     for (std::size_t n = 0; n < neighbours() && status_ == status::ok; ++n) {
         const status s = until(segment_->neighbours[n].rank, [&] { return came(n, completions, posted_); });
         if (s != status::ok) return s;
@@ -114,17 +111,14 @@ status exposure::wait() noexcept {
 
 void exposure::start() noexcept {
     if (status_ != status::ok) return;
-    if (started_ != completed_) {
-        status_ = status::misused;
-        return;
-    }
+    if (started_ != completed_) return misuse("start() before complete() of the last epoch");
     ++started_;
 }
 
 /// False: there is no neighbour n, which is misuse.
 bool exposure::has_neighbour(std::size_t n) noexcept {
     const bool there = n < neighbours();
-    if (!there && status_ == status::ok) status_ = status::misused;
+    if (!there) misuse("a neighbour was named that is not in the list; positions count from 0");
     return there;
 }
 
@@ -141,14 +135,17 @@ status exposure::await(std::size_t n) noexcept {
 
 status exposure::put(std::size_t n, std::span<const std::byte> from, std::size_t offset) noexcept {
     if (status_ != status::ok) return status_;
-    if (!has_neighbour(n) || offset > bytes_at(n) || from.size() > bytes_at(n) - offset)
-        return status_ = status::misused;
+    if (!has_neighbour(n)) return status_;
+    if (offset > bytes_at(n) || from.size() > bytes_at(n) - offset) {
+        misuse("put() beyond the end of the neighbour's memory: see bytes_at()");
+        return status_;
+    }
     const std::size_t counters = static_cast<std::size_t>(options_.signals) * sizeof(signal_counter);
     return status_ = segment_->write(segment_->neighbours[n], counters + offset, from);
 }
 
 status exposure::complete() noexcept {
-    if (status_ == status::ok && started_ == completed_) status_ = status::misused;
+    if (status_ == status::ok && started_ == completed_) misuse("complete() without start()");
     for (std::size_t n = 0; n < neighbours() && status_ == status::ok; ++n) {
         if (await(n) == status::ok) rma_segment::tell(segment_->neighbours[n], completions, started_);
     }
@@ -161,7 +158,7 @@ status exposure::complete() noexcept {
 /// False: there is no such counter, which is misuse.
 bool exposure::has_signal(int signal) noexcept {
     const bool there = signal >= 0 && signal < options_.signals;
-    if (!there && status_ == status::ok) status_ = status::misused;
+    if (!there) misuse("a signal was named beyond exposure_options::signals; they count from 0");
     return there;
 }
 
@@ -197,7 +194,7 @@ status exposure::wait_signals(int signal, std::uint64_t at_least) noexcept {
 
 std::string exposure::pending() const {
     return "exposed memory '" + options_.name + "', epoch " + std::to_string(posted_) + " as target, " +
-           std::to_string(started_) + " as origin";
+           std::to_string(started_) + " as origin" + (wrong_call_ ? ": " + wrong_call_.text() : "");
 }
 
 } // namespace halocline::comm

@@ -26,7 +26,8 @@ namespace halocline::amg {
 class solver {
   public:
     /// Collective.
-    /// Err: input_error on every rank (an option out of range; cuts inside blocks, with the rank grids that would do;
+    /// Err: input_error on every rank (an option out of range, or that differs between ranks; links and parameters that
+    /// dirac::wilson_clover refuses; cuts inside blocks, with the rank grids that would do;
     /// blocks that don't divide the lattice; too many vectors for a block).
     solver(const comm::job& j, const lattice::decomposition& cut, const dirac::padded_links& links,
            const dirac::wilson_parameters& p, const solver_options& options = {});

@@ -135,8 +135,8 @@ class job {
     /// Inside an MPI program: a job of the ranks of one of its communicators. The job duplicates the communicator, so
     /// its messages never match the program's receives. A config file and the environment override `options`.
     /// Collective over the communicator.
-    /// Pre:  MPI_Init was called; the job, and everything made from it, is destroyed before MPI_Finalize.
-    /// Err:  input_error: there is no module for this MPI; job_error.
+    /// Pre:  MPI_Init was called; the job, and everything made from it, is destroyed before MPI_Finalize (which warns).
+    /// Err:  input_error: there is no module for this MPI; an intercommunicator; job_error.
     /// Cost: two MPI communicators while the job lasts; if MPI is one-sided, until MPI_Finalize.
     template <class Communicator> // MPI_Comm: this header needs no mpi.h
     requires(std::is_pointer_v<Communicator> || std::is_integral_v<Communicator>) static job
@@ -159,7 +159,7 @@ class job {
     [[nodiscard]] std::string transport() const;
     /// "halocline-run", "OpenPMIx 4.2.2", "Open MPI 4.1.4", "threads", "single".
     [[nodiscard]] std::string launcher() const;
-    /// This rank's slab, which the peers of its node map.
+    /// This rank's slab, which the peers of its node map. What lies there goes before the last handle of the job.
     [[nodiscard]] slab& memory() const;
 
     // Set-up collectives, called by all ranks of the job: they block until the deadline or a death, and send O(log

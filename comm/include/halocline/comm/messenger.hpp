@@ -153,8 +153,8 @@ class messenger {
     [[nodiscard]] status wait(message_request& request) noexcept;
     [[nodiscard]] status wait_all(std::span<message_request> requests) noexcept;
     [[nodiscard]] status wait_all(std::span<message_request* const> requests) noexcept;
-    /// Waits until at least one of them is done. Null pointers are ignored.  Err: as wait_all(), if the peer of any of
-    /// them dies or leaves.
+    /// Waits until at least one of them is done. Null pointers are ignored, as by wait_all().  Err: as wait_all(),
+    /// if the peer of any of them dies or leaves.
     [[nodiscard]] status wait_any(std::span<message_request* const> requests) noexcept;
     /// wait_all() that returns status::timed_out after that time; the job and the requests continue.
     [[nodiscard]] status wait_all_for(std::span<message_request> requests, std::chrono::nanoseconds longest) noexcept;

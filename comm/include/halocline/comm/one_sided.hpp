@@ -12,6 +12,7 @@
 #include <halocline/base/checked_pointer.hpp>
 #include <halocline/comm/job.hpp>
 #include <halocline/comm/status.hpp>
+#include <halocline/comm/wrong_call.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -94,7 +95,7 @@ class exposure {
 
     [[nodiscard]] status state() const noexcept { return status_; }
     [[nodiscard]] exposure_counts counts() const noexcept;
-    /// What the last failed wait was waiting for.
+    /// What the last failed wait was waiting for; after a misuse, which call was wrong.
     [[nodiscard]] std::string pending() const;
 
   private:
@@ -103,6 +104,7 @@ class exposure {
     bool came(std::size_t n, int half, std::uint64_t epoch) noexcept;
     [[nodiscard]] bool completed(std::size_t& n) noexcept;
     [[nodiscard]] bool failed_meanwhile(std::size_t n) noexcept;
+    void misuse(const char* call) noexcept { wrong_call_.note_first(call, status_); }
     [[nodiscard]] bool has_neighbour(std::size_t n) noexcept;
     [[nodiscard]] bool has_signal(int signal) noexcept;
     [[nodiscard]] int left_by_all() const noexcept;
@@ -112,6 +114,7 @@ class exposure {
     std::uint64_t posted_ = 0, waited_ = 0, started_ = 0, completed_ = 0; // epochs
     std::uint64_t fruitless_tests_ = 0;
     status status_ = status::ok;
+    wrong_call wrong_call_; ///< why status_ is misused
 };
 
 } // namespace halocline::comm

@@ -18,7 +18,7 @@ namespace halocline::dirac {
 /// y = D x on lexicographic spinor fields (24 reals per site).
 class reference_operator {
   public:
-    /// Collective.  Err: job_error.
+    /// Collective.  Err: on every rank: input_error: as wilson_clover, which see; job_error.
     reference_operator(const comm::job& j, const lattice::decomposition& cut, const padded_links& links,
                        const wilson_parameters& p);
     /// Collective.  Err: job_error.

@@ -27,7 +27,8 @@ class wilson_clover {
     struct impl;
 
   public:
-    /// Collective.  Err: input_error on every rank: `order` is not blocked, or of another box; job_error.
+    /// Collective.  Err: on every rank: input_error: `order` is not blocked, or of another box; links of another cut;
+    /// parameters that are not finite, or differ between ranks; job_error.
     wilson_clover(const comm::job& j, const lattice::decomposition& cut, const padded_links& links,
                   const wilson_parameters& p, std::shared_ptr<const lattice::site_order> order);
     ~wilson_clover();

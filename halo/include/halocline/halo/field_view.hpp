@@ -81,5 +81,10 @@ source_field source_of(const lattice::field<T>& x) noexcept {
             x.shared_order().get(),
             {.components = x.components(), .component_bytes = sizeof(T)}};
 }
+/// One of several fields that a caller names: null counts as a field without storage.
+template <class T>
+source_field source_of(const lattice::field<T>* x) noexcept {
+    return x != nullptr ? source_of(*x) : source_field{};
+}
 
 } // namespace halocline::halo

@@ -16,6 +16,7 @@
 #include <halocline/lattice/geometry.hpp>
 #include <halocline/lattice/site_order.hpp>
 
+#include <algorithm>
 #include <array>
 #include <complex>
 #include <cstddef>
@@ -57,18 +58,19 @@ class packer {
     packer(const plan& p, const lattice::decomposition& cut, std::shared_ptr<const lattice::site_order> order,
            packer_options options);
 
-    /// The pack function for this field.
+    /// The pack function for this field.  Pre: start() is that of the packer's plan, or of one with the same messages;
+    /// otherwise nothing is sent and finish() returns misused.
     /// Err:  input_error: another site order than the packer was made for (another object, unless both are
     ///       lexicographic); other components; the plan was made for several fields; the packer was moved from.
     /// Cost: one read of the sites and one write of the message; a change of format, and a projection of sites in
     ///       lanes, go through 8 KiB of stack each.
     [[nodiscard]] auto of(const lattice::field<T>& x) const {
-        const message* const messages = messages_->data();
-        check_field(x, 1);
-        return [this, messages, values = x.data()](int index, std::int64_t first, std::int64_t last,
-                                                   std::byte* target) noexcept {
+        const std::span<const message> messages = *messages_;
+        check_field(&x, 1);
+        return pack_of(messages, [this, messages, values = x.data()](int index, std::int64_t first, std::int64_t last,
+                                                                     std::byte* target) noexcept {
             pack(messages[index], values, first, last, target);
-        };
+        });
     }
     /// The pack function for all fields of a message: several right-hand sides. Site i of field f goes where
     /// plan::start() of fields puts it, f * send_sites + i sites from the start; its ghost is read at plan::ghost(face,
@@ -77,16 +79,17 @@ class packer {
     /// returns.
     /// Err: input_error: another number of fields, another site order, other components; the packer was moved from.
     [[nodiscard]] auto of(std::span<const lattice::field<T>* const> xs) const {
-        const message* const messages = messages_->data();
-        for (const lattice::field<T>* x : xs) check_field(*x, xs.size());
+        const std::span<const message> messages = *messages_;
+        for (const lattice::field<T>* x : xs) check_field(x, xs.size());
         if (xs.empty()) refuse_count(0);
-        return [this, messages, xs](int index, std::int64_t first, std::int64_t last, std::byte* target) noexcept {
+        return pack_of(messages, [this, messages, xs](int index, std::int64_t first, std::int64_t last,
+                                                      std::byte* target) noexcept {
             const message& m = messages[index];
             for (const lattice::field<T>* x : xs) {
                 pack(m, x->data(), first, last, target);
                 target += m.field_bytes;
             }
-        };
+        });
     }
     /// The reals of the ghost sites [first, last) of one field, with the scale removed; out[0] is the first real of
     /// site `first`.  Shape: `ghost` is where the field's ghosts start, plan::ghost(face, field).
@@ -102,14 +105,29 @@ class packer {
         site_copy copy;                      // without a map, or if the storage has lanes
         std::vector<std::int32_t> positions; // otherwise
         site_map<T> map;
-        std::size_t field_bytes = 0;
+        face where;
+        std::size_t sites = 0, field_bytes = 0;
     };
+    /// What of() returns.
+    template <class Pack>
+    struct pack_of : Pack {
+        pack_of(std::span<const message> made_for, Pack pack) : Pack(pack), messages(made_for) {}
+        /// Has the plan the messages that the packer was made for?
+        [[nodiscard]] bool fits(const plan& p) const noexcept {
+            return std::ranges::equal(p.messages(), messages, [&](const plan_message& asked, const message& m) {
+                return asked.where == m.where && asked.send_sites.size() == m.sites;
+            });
+        }
+        std::span<const message> messages;
+    };
+
     void check_options(const std::string& who, const plan& p, const lattice::decomposition& cut,
                        const lattice::site_order& order) const;
-    void check_field(const lattice::field<T>& x, std::size_t count) const {
+    void check_field(const lattice::field<T>* x, std::size_t count) const {
         if (count != static_cast<std::size_t>(fields_)) refuse_count(count);
-        if (x.components() != options_.components) refuse_components(x.components());
-        if (!x.shared_order() || !x.order().is_like(*order_)) refuse_order();
+        const int components = x != nullptr ? x->components() : 0;
+        if (components != options_.components) refuse_components(components);
+        if (!x->shared_order() || !x->order().is_like(*order_)) refuse_order();
     }
     [[noreturn]] void refuse_count(std::size_t count) const;
     [[noreturn]] void refuse_components(int components) const;

@@ -138,7 +138,7 @@ class plan {
     template <class T>
     [[nodiscard]] bool is_fresh(std::span<const lattice::field<T>* const> xs) const noexcept {
         const auto is_of = [&](const sent_field& sent, const lattice::field<T>* x) {
-            return sent.is_fresh(x->data(), x->version(), epoch_);
+            return x != nullptr && sent.is_fresh(x->data(), x->version(), epoch_);
         };
         return std::ranges::equal(sent_, xs, is_of) && !team_->in_flight(epoch_);
     }

@@ -78,7 +78,7 @@ struct shell_options {
 
 /// The local box grown by the ghost widths, in global coordinates: what a padded field covers. Its site with global
 /// coordinate x (not wrapped around) has the index lexicographic_index(x - origin, extents).
-/// Err: input_error: an extent beyond 32 bits.
+/// Err: input_error: a negative width; an extent beyond 32 bits.
 lattice::box grown(const lattice::box& local, const ghost_widths& widths);
 
 /// The numbers of the sites of a field with appended ghosts. First the owned sites [0, own()), lexicographic. Then the

@@ -169,6 +169,7 @@ struct star_edges {
 ///
 /// kernel(n), with n a neighbourhood, is called once per site, in any order. It may write what belongs to its own site
 /// n.index(), but nothing that is read. The same `[&](const auto& n) { … }` serves both calls.
+/// T: a trivially copyable type of 4 or 8 bytes; complex numbers of double are two components (re, im).
 template <class T, star Star = star{}>
 class stencil {
     static_assert(Star.radius >= 1 && Star.components >= 1);

@@ -123,13 +123,15 @@ solve_report flexible_gmres(S& space, A& a, M& m, const V& b, V& x, fgmres_works
 /// Solves A x = b with the flexible preconditioner M.  Collective.
 /// "converged" means that ||b - A x|| / ||b|| was computed from x and is <= tolerance; if the recurrence says so but
 /// the true residual doesn't, the solve continues with a restart.
-/// Pre:  vectors of the workspace were made by `space`, and it is flexible.
+/// Pre:  vectors of the workspace were made by `space`.
+/// Err:  input_error: the workspace was made for gmres() only; what the operations of `space`, A and M throw.
 /// Cost: per iteration one M, one A, one global sum (two with reorthogonalisation), j + 2 vectors read twice.
 /// Ref:  [Saad1993] algorithm 2.2, [Saad2003] algorithm 9.6.
 template <class V, vector_space<V> S, class A, class M, class Callback = silent>
 requires linear_operator<A, V> && preconditioner<M, V>
 [[nodiscard]] solve_report fgmres(S& space, A&& a, M&& m, const V& b, V& x, fgmres_workspace<V>& work,
                                   const fgmres_options& options = {}, Callback&& on_iteration = {}) {
+    if (work.z.empty()) throw input_error("fgmres: its workspace was made with flexible = false, for gmres() only");
     return detail::flexible_gmres(space, a, m, b, x, work, options, on_iteration);
 }
 

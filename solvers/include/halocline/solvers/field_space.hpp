@@ -18,32 +18,45 @@
 namespace halocline::solvers {
 
 /// T is float or double. Models vector_space<field_space<T>, lattice::field<T>>.
+/// Err: vectors of another shape than make() gives them are an input_error in every operation on several, and in norm2.
 template <class T>
 class field_space {
   public:
     using vector = lattice::field<T>;
     static constexpr double epsilon = std::numeric_limits<T>::epsilon();
 
-    /// Vectors get `components` reals per site; components is even.  `sum` outlives the space; more products than it
-    /// takes at once are split into several sums.
-    /// Err: input_error for an odd number of components or a sum of fewer than 2 values.
+    /// Vectors get `components` reals per site; components is even.  `sum` outlives the space; it was made for
+    /// max_values or more. Products that need more values are split into several sums.
+    /// Err: input_error for no order, an odd number of components, or a sum of fewer than 2 values.
     field_space(std::shared_ptr<const lattice::site_order> order, int components, comm::global_sum& sum,
                 int max_values = 64, std::pmr::memory_resource* memory = lattice::huge_pages());
 
     [[nodiscard]] vector make() const { return vector(order_, components_, memory_); }
     void set_zero(vector& y) const noexcept;
-    void copy(vector& y, const vector& x) const noexcept { y.copy_from(x); }
+    void copy(vector& y, const vector& x) const {
+        require(y);
+        require(x);
+        y.copy_from(x);
+    }
     void scale(vector& y, double alpha) const noexcept;
-    void axpy(vector& y, complex a, const vector& x) const noexcept { combine(y, 1, {&a, 1}, {&x, 1}); }
+    void axpy(vector& y, complex a, const vector& x) const { combine(y, 1, {&a, 1}, {&x, 1}); }
     /// y = alpha y + sum_i c_i v_i.  Cost: reads y and every v_i once, writes y once.
-    void combine(vector& y, double alpha, std::span<const complex> c, std::span<const vector> v) const noexcept;
+    void combine(vector& y, double alpha, std::span<const complex> c, std::span<const vector> v) const;
     /// products_i = <v_i, x>.  Cost: one global sum; reads x and every v_i once.
-    [[nodiscard]] comm::status multi_dot(std::span<const vector> v, const vector& x,
-                                         std::span<complex> products) noexcept;
+    [[nodiscard]] comm::status multi_dot(std::span<const vector> v, const vector& x, std::span<complex> products);
     /// norm = ||x||.  Cost: one global sum; a second one only if x = 0 or the squares underflow.
-    [[nodiscard]] comm::status norm2(const vector& x, double& norm) noexcept;
+    [[nodiscard]] comm::status norm2(const vector& x, double& norm);
 
   private:
+    /// Err: input_error: a vector of another shape.
+    void require(const vector& x) const {
+        const lattice::site_order* const order = x.shared_order().get();
+        if (x.components() != components_ || order == nullptr || order->extents() != order_->extents() ||
+            order->lane_width() != order_->lane_width())
+            refuse(x);
+    }
+    [[noreturn]] void refuse(const vector& x) const;
+
     std::shared_ptr<const lattice::site_order> order_;
     int components_;
     comm::global_sum* sum_;

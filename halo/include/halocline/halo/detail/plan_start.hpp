@@ -11,6 +11,10 @@ namespace halocline::halo {
 
 template <pack_function Pack>
 void plan::start(Pack&& pack, team t) noexcept {
+    if constexpr (requires { pack.fits(*this); })
+        if (!pack.fits(*this))
+            return refuse_call("start() was given the pack function of a packer that was made for a plan with other "
+                               "messages");
     start_by(
         [&](auto& channel, std::uint64_t epoch, std::int64_t first, std::int64_t last) noexcept {
             const std::size_t message = channel.index();
@@ -115,8 +119,7 @@ template <class T>
 void plan::start(std::span<const lattice::field<T>* const> xs, team t) noexcept {
     static_assert(sizeof(T) == 4 || sizeof(T) == 8, "the built-in copy moves components of 4 or 8 bytes");
     for (const lattice::field<T>* x : xs)
-        if (const source_field source = source_of(*x); !accepted_.fits(source))
-            return refuse_fields(xs.size(), &source);
+        if (const source_field source = source_of(x); !accepted_.fits(source)) return refuse_fields(xs.size(), &source);
     if (!accepted_.fits(xs.size())) return refuse_fields(xs.size(), nullptr);
     std::optional<comm::joint_source> offered; // a team's members copy together already
     if (joint_.any() && t.size == 1) {
@@ -171,7 +174,8 @@ void plan::require_fresh(const lattice::field<T>& x) const {
 template <class T>
 void plan::require_fresh(std::span<const lattice::field<T>* const> xs) const {
     if (xs.size() != sent_.size()) throw_other_number(xs.size());
-    for (std::size_t i = 0; i < xs.size(); ++i) require_fresh(source_of(*xs[i]), xs[i]->version(), i, i + 1);
+    for (std::size_t i = 0; i < xs.size(); ++i)
+        require_fresh(source_of(xs[i]), xs[i] != nullptr ? xs[i]->version() : 0, i, i + 1);
 }
 
 } // namespace halocline::halo
