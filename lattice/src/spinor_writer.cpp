@@ -3,18 +3,44 @@
 
 #include "binary_file.hpp"
 
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string_view>
+
 namespace halocline::lattice {
 namespace {
 
-std::string escaped(const std::string& text) {
+/// How many bytes the UTF-8 letter at the start of `text` has; 0: there is none, or one that XML can't contain.
+std::size_t letter_bytes(std::string_view text) {
+    const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
+    const std::uint32_t first = byte(0);
+    if (first < 0x80) return first >= 0x20 || first == '\t' || first == '\n' || first == '\r' ? 1 : 0;
+    const std::size_t bytes = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    std::uint32_t code = first & (0x7fU >> bytes);
+    for (std::size_t i = 1; i < bytes; ++i) {
+        if ((byte(i) & 0xc0) != 0x80) return 0;
+        code = code << 6 | (byte(i) & 0x3f);
+    }
+    constexpr std::array<std::uint32_t, 5> least{0, 0, 0x80, 0x800, 0x10000}; // anything else is coded too long
+    const bool starts = first >= 0xc0 && first < 0xf8, surrogate = code >= 0xd800 && code < 0xe000;
+    const bool letter = code >= least[bytes] && code <= 0x10ffff && !surrogate && code != 0xfffe && code != 0xffff;
+    return starts && letter ? bytes : 0;
+}
+
+/// Text of an element. File names need not be UTF-8: U+FFFD stands for what XML can't contain.
+std::string escaped(std::string_view text) {
     std::string out;
-    for (const char c : text) {
-        switch (c) {
+    while (!text.empty()) {
+        const std::size_t bytes = letter_bytes(text);
+        switch (bytes == 0 ? '\0' : text[0]) {
+        case '\0': out += "\xef\xbf\xbd"; break;
         case '<': out += "&lt;"; break;
         case '>': out += "&gt;"; break;
         case '&': out += "&amp;"; break;
-        default: out += c;
+        default: out += text.substr(0, bytes);
         }
+        text.remove_prefix(std::max<std::size_t>(bytes, 1));
     }
     return out;
 }

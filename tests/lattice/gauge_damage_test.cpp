@@ -168,8 +168,10 @@ TEST(GaugeFile, LooksThroughTheXmlOfARecordOnce) {
 
 TEST(GaugeFile, FindsElementsAroundCommentsAndStrayBrackets) {
     const std::string data = lime_record("ildg-binary-data", link_data({0, 1, 2, 3}, 3, 8, true), 0x4000);
-    for (const std::string before : {"< ", "<", "<!---->", "<!-- <lx>3</lx> -->", "<!-- <lx> --><!--<lx>-->", "<lx/>"}) {
-        const std::string xml = replaced(replaced(ildg_format(64), "<lx>2", before + "<lx>2"), "<!-- <lx>99</lx> -->", "");
+    for (const std::string before :
+         {"< ", "<", "<!---->", "<!-- <lx>3</lx> -->", "<!-- <lx> --><!--<lx>-->", "<lx/>"}) {
+        const std::string xml =
+            replaced(replaced(ildg_format(64), "<lx>2", before + "<lx>2"), "<!-- <lx>99</lx> -->", "");
 
         EXPECT_EQ(load(lime_record("ildg-format", xml, 0x8000) + data).order().extents(), extents) << before;
     }

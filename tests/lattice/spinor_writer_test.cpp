@@ -69,6 +69,28 @@ TEST(SpinorWriter, MarksMessagesAsTheFormatDoes) {
                     "scidac-record-xml\nscidac-binary-data\nscidac-checksum end\n");
 }
 
+/// Of file names, for instance, which may have any bytes but 0 and '/'.
+TEST(SpinorWriter, DescribesTheFieldInValidXml) {
+    const std::vector<std::pair<std::string, std::string>> as_written{
+        {"plain\t7", "plain\t7"},
+        {"caf\u00e9 \u20ac \U0001f600", "caf\u00e9 \u20ac \U0001f600"},
+        {"\xe9t\xe9", "\ufffdt\ufffd"},                                // Latin 1
+        {"\x01\x1b[31m", "\ufffd\ufffd[31m"},                          // control characters
+        {"\xc0\xaf", "\ufffd\ufffd"},                                  // '/' in two bytes
+        {"\xed\xa0\x80", "\ufffd\ufffd\ufffd"},                        // half a letter of UTF-16
+        {"\xf9\x80\x80\x80", "\ufffd\ufffd\ufffd\ufffd"},              // beyond Unicode
+        {"\xef\xbf\xbf \xe2\x82", "\ufffd\ufffd\ufffd \ufffd\ufffd"}}; // no letter; cut short
+    const field<double> all = load_spinors(scidac(8));
+    for (const auto& [name, right] : as_written) {
+        const temporary_file t;
+        spinor_writer writer(t.path(), extents, {{"gauge", name}});
+        writer.create();
+        writer.finish(writer.write(whole, all));
+
+        EXPECT_NE(read_text(t.path()).find("<gauge>" + right + "</gauge>"), std::string::npos) << right;
+    }
+}
+
 TEST(SpinorWriter, LeavesNothingBehindWhenItDoesNotFinish) {
     const temporary_file t("old content");
     field<double> spinors = load_spinors(scidac(8));
