@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Choices and results of the multigrid solver. Defaults are those of [Frommer2014] and never fail on a valid lattice.
+// Choices and results of the multigrid solver of [Frommer2014]. Default numbers are those of DDalphaAMG's sample input;
+// they never fail on a valid lattice.
 #pragma once
 
 #include <halocline/comm/transport_counts.hpp>
