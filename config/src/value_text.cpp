@@ -35,12 +35,13 @@ std::string printable(std::string text) {
 
 std::vector<std::string> read_list(const std::string& text) {
     std::vector<std::string> items;
-    std::istringstream in(text + ','); // so that what follows a last comma is an item, too
+    std::istringstream in(text);
     for (std::string item; std::getline(in, item, ',');) {
         const std::size_t first = item.find_first_not_of(' ');
         if (first == std::string::npos) expected("one or more names, like shm,mpi");
         items.push_back(item.substr(first, item.find_last_not_of(' ') + 1 - first));
     }
+    if (items.empty()) expected("one or more names, like shm,mpi");
     return items;
 }
 

@@ -64,9 +64,9 @@ TEST(ValueText, RealsAreShownAsTheyAreRead) {
 TEST(ValueText, ListsAreNamesBetweenCommas) {
     EXPECT_EQ(read_list("shm"), std::vector<std::string>{"shm"});
     EXPECT_EQ(read_list(" shm , mpi one-sided,ofi"), (std::vector<std::string>{"shm", "mpi one-sided", "ofi"}));
-    EXPECT_EQ(show_list(read_list("shm, ofi")), "shm,ofi");
+    EXPECT_EQ(show_list(read_list("shm, ofi,")), "shm,ofi");
 
-    for (const char* const text : {"", ",", " , ", "shm,,mpi", "shm,", ",shm"})
+    for (const char* const text : {"", ",", " , ", "shm,,mpi", ",shm"})
         EXPECT_EQ(refused([&] { read_list(text); }), "expected one or more names, like shm,mpi") << text;
 }
 

@@ -33,7 +33,7 @@ std::string show_real(double value);
 /// The text with '?' for each control character: a message stays one line, and no terminal obeys what is quoted in it.
 std::string printable(std::string text);
 
-/// One or more items, none empty, separated by commas.
+/// One or more items, none empty, separated by commas; one more comma may follow.
 std::vector<std::string> read_list(const std::string& text);
 /// The items, separated by commas.
 std::string show_list(const std::vector<std::string>& items);
