@@ -56,7 +56,8 @@ window_end::way window_end::make_way() {
 
 window_end::~window_end() {
     job_core& job = core();
-    if (phase_ == phase::made && !job.in_forked_child()) say_never_connected();
+    // In a job that has failed, that is what its partner has to report.
+    if (phase_ == phase::made && !job.in_forked_child() && job.failed() == status::ok) say_never_connected();
     std::erase(connection_->windows, this);
     std::erase(job.windows.due, this);
     --job.windows.count;
