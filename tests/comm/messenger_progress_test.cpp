@@ -54,7 +54,8 @@ TEST(Messenger, OtherWaitsLookForMessagesOnlyWhileSomethingIsUnderWay) {
         wait_elsewhere(j, sum);
         EXPECT_EQ(m.counts().served, before);
 
-        bytes in(100'000);
+        const bytes out(100'000);
+        bytes in(out.size());
         message_request receive;
         m.irecv(receive, in, rank_before(j), 7);
         idle_barrier meet(j);
@@ -62,7 +63,7 @@ TEST(Messenger, OtherWaitsLookForMessagesOnlyWhileSomethingIsUnderWay) {
         if (j.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
         j.barrier();
         EXPECT_TRUE(j.rank() == 0 || m.counts().served > before);
-        ok_or_fail(m, m.send(in, next_rank(j), 7));
+        ok_or_fail(m, m.send(out, next_rank(j), 7));
         ok_or_fail(m, m.wait(receive));
         j.barrier();
     });
