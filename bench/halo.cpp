@@ -198,9 +198,11 @@ void report_plan(const comm::job& j, const point& p, std::FILE* json, std::FILE*
         std::fprintf(
             table,
             "by this job's measurement a cache line costs %.1f ns through the cache, %.1f ns past it, %.1f ns "
-            "scattered and written by both; a message %.0f and %.0f ns; an exchange of next to nothing %.2f us\n",
+            "scattered and written by both; a message %.0f and %.0f ns; an exchange of next to nothing %.2f us; lines "
+            "claimed before they are filled take %.2f of the time of others\n",
             1e9 * costs.cached.line_seconds, 1e9 * costs.streamed.line_seconds, 1e9 * costs.scattered_line_seconds,
-            1e9 * costs.cached.message_seconds, 1e9 * costs.streamed.message_seconds, 1e6 * costs.flag_seconds);
+            1e9 * costs.cached.message_seconds, 1e9 * costs.streamed.message_seconds, 1e6 * costs.flag_seconds,
+            costs.claimed_ratio);
     if (table && costs.joint_seconds > 0)
         std::fprintf(table, "256 KiB take %.1f us, with both ends copying %.1f us\n", 1e6 * costs.alone_seconds,
                      1e6 * costs.joint_seconds);
@@ -219,6 +221,7 @@ void report_plan(const comm::job& j, const point& p, std::FILE* json, std::FILE*
     line.add("cached_line_ns", 1e9 * costs.cached.line_seconds);
     line.add("streamed_line_ns", 1e9 * costs.streamed.line_seconds);
     line.add("scattered_line_ns", 1e9 * costs.scattered_line_seconds);
+    line.add("claimed_ratio", costs.claimed_ratio);
     line.add("take_line_ns", 1e9 * costs.take_seconds);
     line.add("alone_us", 1e6 * costs.alone_seconds).add("joint_us", 1e6 * costs.joint_seconds);
     std::fprintf(json, "%s\n", line.text().c_str());

@@ -6,25 +6,29 @@
 namespace halocline::halo {
 
 path_watch::path_watch(const comm::costs& c, const comm::written_lines& lines, bool streamed)
-    : path_watch(claims_only(c)) {
-    streamed_ = streamed;
-    bounds_ = comm::streaming_bounds(c, lines);
+    : streamed_(streamed), claims_(c.claims_pay()), claimed_above_(claims_ ? least_claimed_ticks(c) : never),
+      bounds_(c, lines) {
+    if (!claims_ && !may_stream()) claimed_above_ = 0; // nothing would change
 }
 
 path_watch path_watch::claims_only(const comm::costs& c) {
+    path_watch watch = always_cached(c);
+    if (watch.claims_) watch.claimed_above_ = least_claimed_ticks(c);
+    return watch;
+}
+
+std::uint64_t path_watch::least_claimed_ticks(const comm::costs& c) {
     // A line in the third-level cache takes up to twice as long as one in this core's, but is not in the peer's.
     constexpr double clearly_more = 2.2, part_of_the_way = 0.6;
     double seconds = clearly_more * c.keep_seconds;
     if (c.take_seconds > c.keep_seconds) // both are readings of a clock that may tick only every 10 ns
         seconds = std::min(seconds, c.keep_seconds + part_of_the_way * (c.take_seconds - c.keep_seconds));
-    path_watch watch = always_claimed();
-    watch.claimed_above_ = static_cast<std::uint64_t>(seconds / comm::seconds_per_tick());
-    return watch;
+    return static_cast<std::uint64_t>(seconds / comm::seconds_per_tick());
 }
 
-path_watch path_watch::always_claimed() noexcept {
+path_watch path_watch::always_cached(const comm::costs& c) noexcept {
     path_watch watch;
-    watch.claims_ = true;
+    watch.claims_ = c.claims_pay();
     return watch;
 }
 

@@ -43,9 +43,9 @@ void plan::choose_paths(const comm::costs& costs) {
         if constexpr (!Channel::in_peer_memory) return;
         message_writer& writer = writers_[channel.index()];
         writing w = choose_writing(wish, costs, writer.bytes());
-        if (seal_.bytes() > 0) w = {path_watch::always_claimed(), "checksums are made of what is at the peer"};
+        if (seal_.bytes() > 0) w = {path_watch::always_cached(costs), "checksums are made of what is at the peer"};
         if (options_.bytes_per_site > largest_streamed_site)
-            w = {path_watch::always_claimed(), "sites of more than 8 KiB"};
+            w = {path_watch::always_cached(costs), "sites of more than 8 KiB"};
         writer.follow(w.watch);
         plan_message& m = messages_[channel.index()];
         m.path = path_now(channel.index());

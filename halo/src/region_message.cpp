@@ -110,7 +110,7 @@ void choose_stores(region_message& m, path wish, const comm::costs& costs, const
     }
     if (m.path != path::direct) m.middle = bytes / 2;
     if (options.checksums) { // made of what is at the peer
-        m.watch = path_watch::always_claimed();
+        m.watch = path_watch::always_cached(costs);
         return;
     }
     if (options.path == path::streamed) {

@@ -54,6 +54,7 @@ measurement quiet() {
                      .run_seconds = 1e-9,
                      .cached = {200e-9, 14e-9},
                      .streamed = {400e-9, 11e-9},
+                     .claimed_ratio = 1.1,
                      .scattered_line_seconds = 25e-9,
                      .take_seconds = 90e-9,
                      .keep_seconds = 25e-9,
@@ -67,7 +68,7 @@ measurement quiet() {
 TEST(AgreedCosts, AreThoseOfQuietRanks) {
     measurement waited = quiet(), alone = quiet();
     waited.seen.flag_seconds = waited.seen.take_seconds = waited.seen.cached.line_seconds = 4e-3;
-    alone.seen.take_seconds = alone.seen.scattered_line_seconds = 0; // it has measured no lines
+    alone.seen.take_seconds = alone.seen.claimed_ratio = alone.seen.scattered_line_seconds = 0; // no lines measured
 
     for (const std::vector<measurement>& all : {std::vector{quiet()},
                                                 {quiet(), waited},
@@ -77,6 +78,7 @@ TEST(AgreedCosts, AreThoseOfQuietRanks) {
 
         EXPECT_EQ(c.flag_seconds, quiet().seen.flag_seconds);
         EXPECT_EQ(c.cached.line_seconds, quiet().seen.cached.line_seconds);
+        EXPECT_EQ(c.claimed_ratio, quiet().seen.claimed_ratio);
         EXPECT_EQ(c.scattered_line_seconds, quiet().seen.scattered_line_seconds);
         EXPECT_EQ(c.take_seconds, quiet().seen.take_seconds);
         EXPECT_EQ(c.alone_seconds, quiet().seen.alone_seconds);
@@ -111,6 +113,11 @@ TEST(AgreedCosts, AreNoneThatHardwareCantHave) {
     EXPECT_LE(c.copy_seconds_per_byte, 1e-9);
     EXPECT_LE(c.run_seconds, 1e-7);
     EXPECT_LE(c.far_flag_seconds, 1e-4);
+}
+
+TEST(Claims, PayUnlessSeenNotToBeClearlyFaster) {
+    for (const double ratio : {0.0, 0.6, 0.85}) EXPECT_TRUE(costs{.claimed_ratio = ratio}.claims_pay()) << ratio;
+    for (const double ratio : {0.95, 1.0, 1.2}) EXPECT_FALSE(costs{.claimed_ratio = ratio}.claims_pay()) << ratio;
 }
 
 TEST(JointCopies, PayFromTheMeasuredSizeOnIfClearlyFaster) {

@@ -25,7 +25,7 @@ struct way {
 };
 std::vector<way> ways() {
     return {{"through the cache", {}},
-            {"claimed", path_watch::always_claimed()},
+            {"claimed", path_watch::always_cached({})},
             {"streamed", path_watch::always_streamed()}};
 }
 

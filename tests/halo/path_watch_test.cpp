@@ -83,6 +83,20 @@ TEST(PathWatch, ClaimsLinesThatAreAway) {
     EXPECT_TRUE(watch.claims());
 }
 
+TEST(PathWatch, ClaimsNothingWhereThatDoesNotPay) {
+    comm::costs c = near();
+    c.claimed_ratio = 1.1;
+    path_watch watch(c, 16384, false), small(c, 64, false);
+    path_watch cached = path_watch::always_cached(c), asked = path_watch::claims_only(c);
+
+    for (const path_watch* w : {&watch, &small, &cached, &asked}) EXPECT_FALSE(w->claims() || w->may_claim());
+    for (const path_watch* w : {&small, &cached, &asked}) EXPECT_FALSE(w->watches()) << "for which reason?";
+    decide_at(watch, {50, 50}, false);
+    EXPECT_FALSE(watch.claims());
+    decide_at(watch, {900, 900}, true); // it still follows the machine
+    EXPECT_TRUE(watch.streamed());
+}
+
 TEST(PathWatch, OnlyClaimsFollowWhereRanksShareOneCore) {
     comm::costs one_core;
     one_core.keep_seconds = near().keep_seconds;
@@ -97,7 +111,7 @@ TEST(PathWatch, OnlyClaimsFollowWhereRanksShareOneCore) {
 }
 
 TEST(PathWatch, WhatIsFixedStaysAndClaimsCanBeRuledOut) {
-    path_watch cached, claimed = path_watch::always_claimed(), streamed = path_watch::always_streamed(),
+    path_watch cached, claimed = path_watch::always_cached({}), streamed = path_watch::always_streamed(),
                        watch(near(), 16384, false);
 
     for (const path_watch* w : {&cached, &claimed, &streamed}) EXPECT_FALSE(w->watches());

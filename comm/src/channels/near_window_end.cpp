@@ -75,7 +75,7 @@ void near_window_end::connect(wire_reader& card, int peer, std::uint32_t id) {
     const path wish = core_.options.path;
     const costs c = leaves_streaming(wish) && core_.measured ? *core_.measured : costs{};
     streaming_ = streaming_watch(c, bytes, streaming_pays(wish, c, bytes));
-    claims_ = bytes > largest_in_slot && bytes <= largest_claimed();
+    claims_ = c.claims_pay() && bytes > largest_in_slot && bytes <= largest_claimed();
 }
 
 /// Memory outside slabs is reached only through the system, which notices if it has been freed meanwhile; so the memory

@@ -32,7 +32,8 @@ streaming_watch watch_of(path wish, const costs& c, std::size_t bytes) {
 // Copies follow one size in the middle of theirs. In a stream, smaller ones gain more than the costs promise, which are
 // of messages that come one by one.
 message_streams::message_streams(path wish, const costs& c)
-    : pushed(watch_of(wish, c, least_pushed)), copied(watch_of(wish, c, link_layout::copy_bytes / 2)) {}
+    : pushed(watch_of(wish, c, least_pushed)), copied(watch_of(wish, c, link_layout::copy_bytes / 2)),
+      claims_pay(c.claims_pay()) {}
 
 shm_rendezvous::shm_rendezvous(messenger_core& core, int peer, message_place own, message_place theirs,
                                const peer_memory& memory, const message_streams& streams)
@@ -82,7 +83,10 @@ bool shm_rendezvous::fill(std::byte* to, const std::byte* from, std::size_t byte
             return true;
         }
     }
-    copy_claimed(to, from, bytes);
+    if (streams_.claims_pay)
+        copy_claimed(to, from, bytes);
+    else
+        copy_bytes(to, from, bytes);
     return false;
 }
 

@@ -29,6 +29,7 @@ struct message_streams {
     static constexpr std::size_t least_detour = 4096;
     streaming_watch pushed; ///< the receiver's choice
     streaming_watch copied; ///< the sender's choice
+    bool claims_pay;        ///< copies that don't bypass the cache claim their lines first
 
     message_streams(path wish, const costs& c);
 };

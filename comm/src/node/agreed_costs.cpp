@@ -59,6 +59,7 @@ costs agreed(const std::vector<measurement>& all) {
             .run_seconds = of(&costs::run_seconds),
             .cached = write(&costs::cached),
             .streamed = write(&costs::streamed),
+            .claimed_ratio = of(&costs::claimed_ratio),
             .scattered_line_seconds = of(&costs::scattered_line_seconds),
             .take_seconds = of(&costs::take_seconds),
             .keep_seconds = of(&costs::keep_seconds),

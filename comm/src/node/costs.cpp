@@ -75,6 +75,13 @@ double seconds_to_take_an_own_line() {
     return seconds(keep);
 }
 
+/// Lines are claimed first, or filled in turn, whichever is faster here.
+void measure_cached(write_probe& pair, costs& c) {
+    const write_cost claimed = pair.write_seconds(writes::claimed), filled = pair.write_seconds(writes::filled);
+    if (filled.line_seconds > 0) c.claimed_ratio = claimed.line_seconds / filled.line_seconds;
+    c.cached = c.claims_pay() ? claimed : filled;
+}
+
 /// Writes between two ranks with a core each, while other ranks wait. Collective.
 void measure_writes(const job& j, costs& c) {
     const std::optional<timing> t = timing_of(j);
@@ -84,7 +91,7 @@ void measure_writes(const job& j, costs& c) {
     if (t->own_cores && j.memory().bytes() >= joint_probe::least_slab) both.emplace(j, t->partner);
     if (t->partner < 0) return;
     const core_for_now alone(j.core(), t->processor);
-    c.cached = pair.write_seconds(writes::cached);
+    measure_cached(pair, c);
     c.streamed = pair.write_seconds(writes::streamed);
     c.scattered_line_seconds = pair.write_seconds(writes::scattered).line_seconds;
     c.take_seconds = pair.take_seconds();

@@ -22,7 +22,8 @@ namespace halocline::comm {
 
 /// How a message is written.
 enum class writes {
-    cached,   ///< lines claimed, then filled
+    claimed,  ///< through the cache, lines claimed, then filled
+    filled,   ///< through the cache, lines filled one after the other
     streamed, ///< lines filled by stores that bypass the cache
     /// A few lines of each page, filled by half, from the other halves of the lines that the peer writes meanwhile.
     scattered
@@ -43,7 +44,7 @@ class write_probe {
     }
     /// Time of an exchange of an empty message; 0 on a rank without a partner.
     [[nodiscard]] double exchange_seconds() {
-        return set_.size() == 0 ? 0 : seconds_of([&] { step(0, writes::cached); });
+        return set_.size() == 0 ? 0 : seconds_of([&] { step(0, writes::filled); });
     }
     [[nodiscard]] bool shares_memory() const { return shared_; }
     /// 0 if the partner shares no memory.
@@ -70,7 +71,7 @@ class write_probe {
         for (std::size_t i = 0; i < readings.size(); ++i) {
             const std::size_t at = (i + 1) * largest / (readings.size() + 1);
             set_.for_each([&](auto& c) { readings[i] = ticks_to_take(c.target(epoch_ + 1) + at); });
-            step(largest, writes::cached);
+            step(largest, writes::filled);
         }
         const auto middle = readings.begin() + readings.size() / 2;
         std::nth_element(readings.begin(), middle, readings.end());
@@ -99,8 +100,8 @@ class write_probe {
             if (how == writes::streamed) {
                 stream_bytes(target, source_.data(), bytes);
                 finish_streams();
-            } else if (how == writes::cached) {
-                claim_lines(target, target + bytes);
+            } else if (how != writes::scattered) {
+                if (how == writes::claimed) claim_lines(target, target + bytes);
                 copy_bytes(target, source_.data(), bytes);
             } else {
                 const std::byte* const own = c.received(epoch_) + line / 2; // next to what the peer writes meanwhile

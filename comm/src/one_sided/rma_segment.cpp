@@ -102,6 +102,7 @@ void rma_segment::meet(const std::string& name, std::string_view shape, std::spa
     const std::vector<std::string> in = job.exchange(ranks, out);
     const path wish = job.options().path;
     const costs c = job.ranks() > 1 && leaves_streaming(wish) ? measured_costs(job) : costs{};
+    largest_claimed_ = c.claims_pay() ? largest_claimed() : 0;
     job.collectively([&] {
         for (std::size_t n = 0; n < ranks.size(); ++n) {
             const int peer = ranks[n];

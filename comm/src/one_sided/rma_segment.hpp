@@ -121,7 +121,7 @@ class rma_segment {
     status state_ = status::ok;
     std::optional<std::size_t> direct_bytes_;
     exposure_counts counts_;
-    std::size_t largest_claimed_ = largest_claimed(); // for puts into memory that both share
+    std::size_t largest_claimed_ = 0; // for puts into memory that both share
     std::map<std::string, std::shared_ptr<const exposed_memory>, std::less<>> exposed_; // the payload, by transport
     channel_set channels_;                                                              // for all far neighbours
 };

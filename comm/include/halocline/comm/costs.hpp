@@ -35,10 +35,13 @@ struct costs {
     double message_seconds = 0;       ///< for each further message of the same exchange
     double copy_seconds_per_byte = 0; ///< for contiguous bytes
     double run_seconds = 0;           ///< for each run of contiguous bytes, in addition to its bytes
-    /// Writing into the peer's memory, timed between two cores: through the cache, with lines claimed first
-    /// (claim_lines.hpp), and with streaming stores (stream_bytes.hpp). Both 0 if no two ranks share memory, or all
-    /// share one core.
+    /// Writing into the peer's memory, timed between two cores: through the cache, in the faster of two ways
+    /// (claims_pay()), and with streaming stores (stream_bytes.hpp). Both 0 if no two ranks share memory, or all share
+    /// one core.
     write_cost cached{}, streamed{};
+    /// The time per line of such a message through the cache whose lines are claimed first (claim_lines.hpp), divided
+    /// by that of one whose lines are not. 0 if not measured.
+    double claimed_ratio = 0;
     /// Cost per cache line that both ranks write: one half holds ghosts (written by the peer), the other half owned
     /// sites (sent by this rank). Applies to padded fields with short runs.
     double scattered_line_seconds = 0;
@@ -52,6 +55,12 @@ struct costs {
     /// flag_seconds between ranks joined by a network; 0 if there are none.
     double far_flag_seconds = 0;
 
+    /// Should lines be claimed before they are filled? Cores differ: claims take 0.6 to 0.85 of the time where stores
+    /// to lines that are away wait for each other, 1 to 1.2 where they don't (docs/decisions/0010).
+    [[nodiscard]] bool claims_pay() const {
+        constexpr double clearly_less = 0.93;
+        return claimed_ratio < clearly_less; // or not measured
+    }
     /// Did the cores share no cache when these were measured? Then lines that bypass the cache are clearly cheaper: 2 to 3
     /// times; 0.6 to 1.2 times near.
     [[nodiscard]] bool were_far() const { return 1.5 * streamed.line_seconds < cached.line_seconds; }

@@ -26,11 +26,11 @@ class path_watch {
     /// Watches nothing: the message always goes through the cache, and none of its lines are claimed.
     path_watch() = default;
     /// Watches one message. Nothing is watched if costs were not measured (all ranks share one core); a path that was
-    /// asked for never changes (claims_only()).
+    /// asked for never changes (claims_only()). No line is ever claimed where that does not pay.
     path_watch(const comm::costs& c, const comm::written_lines& lines, bool streamed);
     static path_watch claims_only(const comm::costs& c);
-    /// The message's lines are always claimed.
-    static path_watch always_claimed() noexcept;
+    /// Watches nothing: the message always goes through the cache, its lines claimed if that pays on this machine.
+    static path_watch always_cached(const comm::costs& c) noexcept;
     /// The message is always streamed.
     static path_watch always_streamed() noexcept;
 
@@ -64,6 +64,8 @@ class path_watch {
     [[nodiscard]] std::string describe() const { return bounds_.describe(); }
 
   private:
+    static std::uint64_t least_claimed_ticks(const comm::costs& c);
+
     static constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
     bool streamed_ = false, claims_ = false;
     std::uint64_t claimed_above_ = 0; // ticks; 0: nothing is watched
