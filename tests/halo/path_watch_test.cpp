@@ -86,7 +86,9 @@ TEST(PathWatch, ClaimsLinesThatAreAway) {
 TEST(PathWatch, ClaimsNothingWhereThatDoesNotPay) {
     comm::costs c = near();
     c.claimed_ratio = 1.1;
-    path_watch watch(c, 16384, false), small(c, 64, false);
+    comm::costs far_flags = c; // too far for small messages to be streamed, however far away lines may be
+    far_flags.flag_seconds = far_flags.cached.message_seconds = 200e-9;
+    path_watch watch(c, 16384, false), small(far_flags, 64, false);
     path_watch cached = path_watch::always_cached(c), asked = path_watch::claims_only(c);
 
     for (const path_watch* w : {&watch, &small, &cached, &asked}) EXPECT_FALSE(w->claims() || w->may_claim());
