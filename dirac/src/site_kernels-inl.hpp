@@ -48,7 +48,7 @@ struct site_kernels {
     }
     template <int Stride>
     static HWY_INLINE colour_vector<V> load_spin(const T* p, int spin) {
-        return {{load<Stride>(p, 3 * spin), load<Stride>(p, 3 * spin + 1), load<Stride>(p, 3 * spin + 2)}};
+        return {load<Stride>(p, 3 * spin), load<Stride>(p, 3 * spin + 1), load<Stride>(p, 3 * spin + 2)};
     }
     struct alignas(64) site_buffer {
         T values[spinor_reals * N];
@@ -67,8 +67,8 @@ struct site_kernels {
     template <int F>
     static HWY_INLINE half_spinor<V> project(const T* psi) {
         constexpr int mu = direction(F);
-        return {{add_times_i<power(F, 0)>(load_spin<W>(psi, 0), load_spin<W>(psi, gamma[mu][0].column)),
-                 add_times_i<power(F, 1)>(load_spin<W>(psi, 1), load_spin<W>(psi, gamma[mu][1].column))}};
+        return {add_times_i<power(F, 0)>(load_spin<W>(psi, 0), load_spin<W>(psi, gamma[mu][0].column)),
+                 add_times_i<power(F, 1)>(load_spin<W>(psi, 1), load_spin<W>(psi, gamma[mu][1].column))};
     }
 
     /// Colour c of psi += all of (1 -+ gamma_mu) w, given that colour of its upper half; psi has lane stride Stride.

@@ -17,16 +17,24 @@ namespace halocline::dirac::kernels::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
+// Constructors are written out because GCC compiles implicit ones for the baseline, where Arm's vectors have none.
+
 template <class V>
 struct complex_vector {
+    HWY_INLINE complex_vector() {} // undefined, as V is
+    HWY_INLINE complex_vector(V real, V imaginary) : re(real), im(imaginary) {}
     V re, im;
 };
 template <class V>
 struct colour_vector {
+    HWY_INLINE colour_vector() {}
+    HWY_INLINE colour_vector(complex_vector<V> c0, complex_vector<V> c1, complex_vector<V> c2) : c{c0, c1, c2} {}
     complex_vector<V> c[3];
 };
 template <class V>
 struct half_spinor {
+    HWY_INLINE half_spinor() {}
+    HWY_INLINE half_spinor(colour_vector<V> s0, colour_vector<V> s1) : s{s0, s1} {}
     colour_vector<V> s[2];
 };
 
@@ -44,8 +52,7 @@ HWY_INLINE complex_vector<V> add_times_i(const complex_vector<V>& a, const compl
 }
 template <int Power, class V>
 HWY_INLINE colour_vector<V> add_times_i(const colour_vector<V>& a, const colour_vector<V>& b) {
-    return {
-        {add_times_i<Power>(a.c[0], b.c[0]), add_times_i<Power>(a.c[1], b.c[1]), add_times_i<Power>(a.c[2], b.c[2])}};
+    return {add_times_i<Power>(a.c[0], b.c[0]), add_times_i<Power>(a.c[1], b.c[1]), add_times_i<Power>(a.c[2], b.c[2])};
 }
 
 } // namespace halocline::dirac::kernels::HWY_NAMESPACE
