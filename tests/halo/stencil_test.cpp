@@ -487,21 +487,17 @@ TEST(Stencil, MakesNoAllocationInTheTimeLoop) {
             stencil<float, star{.radius = 2}> s(j, cut, options);
             field<float> u = s.make_field(), next = s.make_field();
             const auto kernel = [&](const auto& n) { next.data()[n.index()] = n.here() + n.at(3, 2) + n.at(0, -2); };
-            meet.arrive_and_wait();
-            const std::uint64_t before = allocations();
-            meet.arrive_and_wait();
-            for (int step = 0; step < 100; ++step) {
-                s.start(u);
-                s.for_interior(kernel);
-                s.finish_or_throw();
-                s.for_boundary(kernel);
-                s.set_outside([&](const coordinate&, int) { return 0.0F; });
-                u.swap(next);
-            }
-            meet.arrive_and_wait();
-            const std::uint64_t after = allocations();
-            meet.arrive_and_wait();
+            const std::uint64_t made = allocations_in(meet, [&] {
+                for (int step = 0; step < 100; ++step) {
+                    s.start(u);
+                    s.for_interior(kernel);
+                    s.finish_or_throw();
+                    s.for_boundary(kernel);
+                    s.set_outside([&](const coordinate&, int) { return 0.0F; });
+                    u.swap(next);
+                }
+            });
 
-            EXPECT_EQ(after - before, 0U);
+            EXPECT_EQ(made, 0U);
         });
 }
