@@ -14,6 +14,13 @@ target_compile_options(halocline_warnings INTERFACE
 
 set_property(GLOBAL PROPERTY HALOCLINE_LIBRARIES "")
 
+# install(), unless this is a part of another project, which installs its own things.
+function(halocline_install)
+  if(HALOCLINE_INSTALL)
+    install(${ARGV})
+  endif()
+endfunction()
+
 # All headers under include/ are public: installed, and compiled on their own.
 function(halocline_add_headers target scope)
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/include/*.hpp
@@ -36,13 +43,16 @@ function(halocline_add_library name)
   target_link_libraries(${target}
     PUBLIC ${arg_DEPENDS} ${arg_LINK}
     PRIVATE $<BUILD_INTERFACE:halocline_warnings> ${arg_LINK_PRIVATE})
-  install(TARGETS ${target} EXPORT halocline FILE_SET HEADERS)
+  halocline_install(TARGETS ${target} EXPORT halocline FILE_SET HEADERS)
   set_property(GLOBAL APPEND PROPERTY HALOCLINE_LIBRARIES ${name})
 endfunction()
 
 # find_package(halocline COMPONENTS halo ...) from an install, and `pkg-config halocline` for Makefiles. Both are
 # relocatable: the prefix can be moved.
 function(halocline_install_package)
+  if(NOT HALOCLINE_INSTALL)
+    return()
+  endif()
   include(CMakePackageConfigHelpers)
   set(where ${CMAKE_INSTALL_LIBDIR}/cmake/halocline)
   set(modules ${CMAKE_INSTALL_LIBDIR}/halocline)

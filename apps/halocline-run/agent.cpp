@@ -18,9 +18,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-using halocline::error;
-using halocline::comm::wire_reader;
-using halocline::comm::wire_writer;
+namespace halocline::app {
+
+using comm::wire_reader;
+using comm::wire_writer;
 
 namespace {
 
@@ -157,3 +158,5 @@ class agent final : public rank_events {
 } // namespace
 
 int run_agent() { return agent().run(); }
+
+} // namespace halocline::app

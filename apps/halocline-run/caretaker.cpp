@@ -20,6 +20,7 @@
 #include <unistd.h>
 #include <vector>
 
+namespace halocline::app {
 namespace {
 
 [[noreturn]] void take_care(int lifeline, std::span<const pid_t> ranks, const std::string& job) {
@@ -39,7 +40,7 @@ namespace {
 } // namespace
 
 void remove_shared_files_of(pid_t rank) {
-    const std::string start = halocline::comm::launch::shared_file_prefix + std::to_string(rank) + '-';
+    const std::string start = comm::launch::shared_file_prefix + std::to_string(rank) + '-';
     std::error_code none; // nothing there, or another user's: nothing to remove
     for (const auto& file : std::filesystem::directory_iterator("/dev/shm", none))
         if (file.path().filename().string().starts_with(start)) std::filesystem::remove(file, none);
@@ -48,13 +49,11 @@ void remove_shared_files_of(pid_t rank) {
 void caretaker::start(std::span<const pid_t> ranks, const std::string& job) {
     std::array<int, 2> ends{};
     if (pipe2(ends.data(), O_CLOEXEC) != 0)
-        throw halocline::input_error(std::string("no pipe to a caretaker: ") + std::strerror(errno) +
-                                     "; raise 'ulimit -n'");
+        throw input_error(std::string("no pipe to a caretaker: ") + std::strerror(errno) + "; raise 'ulimit -n'");
     lifeline_ = ends[1];
     process_ = fork();
     if (process_ < 0)
-        throw halocline::input_error(std::string("no process for a caretaker: ") + std::strerror(errno) +
-                                     "; raise 'ulimit -u'");
+        throw input_error(std::string("no process for a caretaker: ") + std::strerror(errno) + "; raise 'ulimit -u'");
     if (process_ == 0) {
         setsid(); // a terminal's signals to the launcher are not meant for it
         sigset_t all;
@@ -76,3 +75,5 @@ void caretaker::dismiss() {
     ::close(lifeline_);
     process_ = -1;
 }
+
+} // namespace halocline::app

@@ -8,6 +8,8 @@
 #include <string>
 #include <sys/types.h>
 
+namespace halocline::app {
+
 /// Removes the files of that rank.
 void remove_shared_files_of(pid_t rank);
 
@@ -31,3 +33,5 @@ class caretaker {
     pid_t process_ = -1;
     int lifeline_ = -1; // open only here: it ends when the launcher ends
 };
+
+} // namespace halocline::app

@@ -15,11 +15,8 @@
 #include <string_view>
 #include <vector>
 
+namespace halocline::app {
 namespace {
-
-namespace comm = halocline::comm;
-namespace config = halocline::config;
-using halocline::input_error;
 
 constexpr int most_ranks = 4096;
 constexpr const char* ssh = "ssh -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=5 {host}";
@@ -173,3 +170,5 @@ launch_settings parse(int argc, char** argv) {
     if (s.command.empty()) throw input_error("which program? halocline-run -n N -- program [arguments...]");
     return s;
 }
+
+} // namespace halocline::app

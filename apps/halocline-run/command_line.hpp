@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+namespace halocline::app {
+
 struct host_share {
     std::string name;
     int ranks = 1;
@@ -25,3 +27,5 @@ struct launch_settings {
 
 /// Prints the help and exits if requested.  Err: input_error.
 launch_settings parse(int argc, char** argv);
+
+} // namespace halocline::app

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace frames {
+namespace halocline::app::frames {
 
 inline constexpr std::string_view greeting = "halocline-agent 2\n"; ///< first bytes of an agent
 
@@ -41,4 +41,4 @@ inline bool take(std::string& from, kind& what, std::string& bytes) {
     return true;
 }
 
-} // namespace frames
+} // namespace halocline::app::frames

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+namespace halocline::app {
+
 /// How a rank ended.
 struct ending {
     int pid = 0;
@@ -60,3 +62,5 @@ class host {
     virtual void abandon() {}
     [[nodiscard]] virtual std::string name() const = 0;
 };
+
+} // namespace halocline::app

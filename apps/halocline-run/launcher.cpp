@@ -23,7 +23,8 @@
 #include <unistd.h>
 #include <utility>
 
-using namespace halocline;
+namespace halocline::app {
+
 using comm::launch::rank_lost;
 
 namespace {
@@ -315,3 +316,5 @@ void launcher::end_leftovers() {
 void launcher::printed(std::string_view text) {
     if (lost_output_ == 0) lost_output_ = app::write_all(STDOUT_FILENO, text);
 }
+
+} // namespace halocline::app

@@ -14,6 +14,8 @@
 #include <string_view>
 #include <vector>
 
+namespace halocline::app {
+
 class remote_host;
 
 class launcher final : public rank_events {
@@ -98,3 +100,5 @@ class launcher final : public rank_events {
     clock_type::time_point grace_began_{};
     std::optional<clock_type::time_point> deadline_, kill_at_, abandon_at_;
 };
+
+} // namespace halocline::app

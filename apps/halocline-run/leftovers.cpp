@@ -18,6 +18,7 @@
 #include <unistd.h>
 #include <vector>
 
+namespace halocline::app {
 namespace {
 
 using clock_type = std::chrono::steady_clock;
@@ -49,7 +50,7 @@ std::vector<pid_t> descendants() {
     std::map<pid_t, pid_t> parents;
     std::vector<pid_t> found;
     for (const pid_t p : processes()) {
-        const halocline::comm::process_look look = halocline::comm::look_at(std::to_string(p));
+        const comm::process_look look = comm::look_at(std::to_string(p));
         if (look.state != 'Z') parents[p] = look.parent;
     }
     for (const auto& [p, parent] : parents) {
@@ -108,7 +109,7 @@ std::string kill_descendants() {
 }
 
 void kill_job(const std::string& job) {
-    const std::string variable = halocline::comm::launch::job_variable + ("=" + job);
+    const std::string variable = comm::launch::job_variable + ("=" + job);
     const auto begin = clock_type::now();
     for (auto now = begin; now < begin + 2 * patience; now = clock_type::now()) {
         const std::vector<pid_t> left = processes_with(variable);
@@ -117,3 +118,5 @@ void kill_job(const std::string& job) {
         wait_a_moment();
     }
 }
+
+} // namespace halocline::app

@@ -4,6 +4,8 @@
 
 #include <string>
 
+namespace halocline::app {
+
 /// The name of caretakers (caretaker.hpp), of jobs inside a rank, too: they end by themselves, and are not killed here.
 inline constexpr const char* caretakers_name = "halocline-tidy";
 
@@ -17,3 +19,5 @@ void adopt_orphans();
 std::string kill_descendants();
 /// Kills all processes that have launch::job_variable=`job` in their environment, once they have had 2 s to end.
 void kill_job(const std::string& job);
+
+} // namespace halocline::app

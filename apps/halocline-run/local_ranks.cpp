@@ -24,11 +24,11 @@
 #include <thread>
 #include <unistd.h>
 
-using halocline::input_error;
-using halocline::comm::look_at;
-using halocline::comm::process_look;
-namespace comm = halocline::comm;
-namespace launch = halocline::comm::launch;
+namespace halocline::app {
+
+using comm::look_at;
+using comm::process_look;
+namespace launch = comm::launch;
 
 local_ranks::local_ranks(group_plan plan, rank_events& events, const sigset_t& signals)
     : plan_(std::move(plan)), events_(events), signals_(signals),
@@ -322,3 +322,5 @@ std::string local_ranks::describe(int rank) const {
 int local_ranks::running() const {
     return static_cast<int>(std::count_if(ranks_.begin(), ranks_.end(), [](const child& c) { return c.running; }));
 }
+
+} // namespace halocline::app

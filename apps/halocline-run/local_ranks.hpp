@@ -11,6 +11,8 @@
 #include <csignal>
 #include <sys/types.h>
 
+namespace halocline::app {
+
 /// Do ranks get processors of their own? demanded: it is an error if they can't.
 enum class binding : char { none, if_possible, demanded };
 
@@ -79,3 +81,5 @@ class local_ranks final : public host {
     caretaker caretaker_;
     std::vector<std::array<int, 2>> lifelines_; // reading, writing end; open here only while ranks are being started
 };
+
+} // namespace halocline::app

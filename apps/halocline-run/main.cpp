@@ -13,13 +13,14 @@
 #include <exception>
 
 int main(int argc, char** argv) {
-    halocline::app::keep_standard_streams();
+    using namespace halocline;
+    app::keep_standard_streams();
     try {
-        if (argc == 2 && std::strcmp(argv[1], "--agent") == 0) return run_agent();
-        return launcher(parse(argc, argv)).run();
-    } catch (const halocline::input_error& e) {
+        if (argc == 2 && std::strcmp(argv[1], "--agent") == 0) return app::run_agent();
+        return app::launcher(app::parse(argc, argv)).run();
+    } catch (const input_error& e) {
         std::fprintf(stderr, "halocline-run: %s\n", e.what());
-        return launcher::bad_input;
+        return app::launcher::bad_input;
     } catch (const std::exception& e) {
         std::fprintf(stderr, "halocline-run: %s\n", e.what());
         return 1;

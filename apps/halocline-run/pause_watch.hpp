@@ -5,6 +5,8 @@
 #include <chrono>
 #include <utility>
 
+namespace halocline::app {
+
 class pause_watch {
   public:
     using clock_type = std::chrono::steady_clock;
@@ -20,3 +22,5 @@ class pause_watch {
   private:
     clock_type::time_point last_ = clock_type::now();
 };
+
+} // namespace halocline::app

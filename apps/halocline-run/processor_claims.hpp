@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+namespace halocline::app {
+
 class processor_claims {
   public:
     /// The first `count` of `usable` that no other job has claimed; empty, claiming nothing, if there are fewer.
@@ -19,5 +21,7 @@ class processor_claims {
                                         const std::string& system = "/sys/devices/system/cpu");
 
   private:
-    std::vector<halocline::comm::descriptor> held_;
+    std::vector<comm::descriptor> held_;
 };
+
+} // namespace halocline::app

@@ -18,9 +18,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-using halocline::input_error;
-using halocline::comm::wire_reader;
-using halocline::comm::wire_writer;
+namespace halocline::app {
+
+using comm::wire_reader;
+using comm::wire_writer;
 
 namespace {
 
@@ -28,7 +29,7 @@ constexpr int host_lost = 3; // exit code of its ranks
 
 std::vector<std::string> words_of(const std::string& shell, const std::string& host_name) {
     if (shell.find_first_not_of(' ') == std::string::npos)
-        throw halocline::input_error("--remote-shell is empty; 'ssh {host}' would do");
+        throw input_error("--remote-shell is empty; 'ssh {host}' would do");
     std::vector<std::string> words;
     std::istringstream in(shell.find("{host}") == std::string::npos ? shell + " {host}" : shell);
     for (std::string word; in >> word;) {
@@ -202,3 +203,5 @@ void remote_host::abandon() {
     if (!trouble_.empty()) running_.assign(running_.size(), false);
     lost("it does not answer");
 }
+
+} // namespace halocline::app

@@ -8,6 +8,8 @@
 
 #include <optional>
 
+namespace halocline::app {
+
 class remote_host final : public host {
   public:
     /// shell: a command line in which "{host}" stands for the name; without it the name is appended.
@@ -45,3 +47,5 @@ class remote_host final : public host {
     std::optional<int> shell_ended_; // with that exit code
     std::string incoming_, outgoing_;
 };
+
+} // namespace halocline::app

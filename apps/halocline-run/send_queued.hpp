@@ -5,6 +5,8 @@
 #include <string>
 #include <sys/socket.h>
 
+namespace halocline::app {
+
 /// Sends as much of `queue` as the socket takes without blocking, and removes it there; also everything, if nobody will
 /// read it any more.
 inline void send_queued(int socket, std::string& queue) {
@@ -17,3 +19,5 @@ inline void send_queued(int socket, std::string& queue) {
         queue.erase(0, static_cast<std::size_t>(n));
     }
 }
+
+} // namespace halocline::app

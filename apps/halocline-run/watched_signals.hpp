@@ -10,6 +10,8 @@
 #include <string>
 #include <sys/signalfd.h>
 
+namespace halocline::app {
+
 /// To be called before a rank is started: SIGCHLD, those that ask for the job's end, and the user's own. Signals that
 /// were ignored when we were started, as by `nohup` and shells, are left out: a blocked signal, as needed for a
 /// descriptor, would arrive there although it is ignored. An ignored SIGCHLD, which some parents leave behind, is
@@ -34,9 +36,11 @@ inline int descriptor_of(const sigset_t& watched) {
     const int fd = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
     if (fd >= 0) return fd;
     const bool forbidden = errno == EPERM || errno == EACCES || errno == ENOSYS;
-    throw halocline::input_error(
+    throw input_error(
         std::string("signalfd: ") + std::strerror(errno) +
         (forbidden ? "; allow that system call (a container's seccomp profile may forbid it), or start the ranks by an "
                      "MPI's launcher"
                    : "; raise 'ulimit -n'"));
 }
+
+} // namespace halocline::app

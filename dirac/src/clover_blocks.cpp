@@ -16,7 +16,7 @@ using lattice::coordinate;
 
 using matrix6 = Eigen::Matrix<std::complex<double>, 6, 6>;
 
-/// One chirality of the site-local term of a site.
+/// One chirality of the term on a site, given by its lexicographic index in the local box, as in field::at().
 matrix6 chirality_of(const lattice::field<double>& clover, std::int64_t site, int chirality) {
     matrix6 m;
     for (int row = 0; row < 6; ++row)
@@ -27,7 +27,7 @@ matrix6 chirality_of(const lattice::field<double>& clover, std::int64_t site, in
     return m;
 }
 
-/// Stores a Hermitian matrix in the kernels' form.
+/// Stores a Hermitian matrix in the kernels' form; `site` as in chirality_of().
 template <class T>
 void pack(lattice::field<T>& to, std::int64_t site, int chirality, const matrix6& m) {
     int c = chirality * kernels::chirality_reals;
@@ -39,11 +39,12 @@ void pack(lattice::field<T>& to, std::int64_t site, int chirality, const matrix6
         }
 }
 
-/// -1/m.  Err: input_error when m is singular to working precision.
-matrix6 negative_inverse(const matrix6& m, const coordinate& x) {
+/// -1/m, m belonging to the site with this global coordinate.  Err: input_error when m is singular to working precision.
+matrix6 negative_inverse(const matrix6& m, const coordinate& global_site) {
     const Eigen::PartialPivLU<matrix6> lu(m);
     if (!(lu.rcond() > 1e-14))
-        throw input_error("the site-local term (4 + m0 + clover) is singular at local site " + lattice::to_string(x) +
+        throw input_error("the site-local term (4 + m0 + clover) is singular at site " +
+                          lattice::to_string(global_site) +
                           ": odd-even preconditioning needs its inverse; change m0 or csw");
     return -lu.inverse();
 }
@@ -57,14 +58,13 @@ clover_blocks<T> make_clover_blocks(std::shared_ptr<const lattice::site_order> o
     const lattice::block_layout& blocks = *order->blocks();
     clover_blocks<T> made{lattice::field<T>(order, kernels::site_clover_reals),
                           lattice::field<T>(order, kernels::site_clover_reals)};
-    for (std::int64_t site = 0; site < order->volume(); ++site) {
-        const coordinate x = lattice::lexicographic_coordinate(site, order->extents());
+    for (std::int64_t site = 0; site < order->volume(); ++site) { // lexicographic in the local box
         const std::int64_t outer = order->position(site) / order->lane_width();
         const bool odd = outer % blocks.sites_per_group >= blocks.even_sites;
         for (int chirality = 0; chirality < 2; ++chirality) {
             const matrix6 m = chirality_of(full, site, chirality);
             pack(made.clover, site, chirality, m);
-            pack(made.schur, site, chirality, odd ? negative_inverse(m, x) : m);
+            pack(made.schur, site, chirality, odd ? negative_inverse(m, links.local().site(site)) : m);
         }
     }
     return made;

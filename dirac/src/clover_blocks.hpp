@@ -15,7 +15,8 @@ struct clover_blocks {
     lattice::field<T> schur;  ///< equal to clover on even block sites, -1/(4 + m0 + clover) on odd ones
 };
 
-/// Err: input_error naming the site where an inverse is needed and does not exist.
+/// The term of this rank's box, whose extents are those of `order`, a blocked one.
+/// Err: input_error naming the global coordinate of a site where an inverse is needed and does not exist.
 template <class T>
 clover_blocks<T> make_clover_blocks(std::shared_ptr<const lattice::site_order> order, const padded_links& links,
                                     const wilson_parameters& p);

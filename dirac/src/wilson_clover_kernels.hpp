@@ -42,7 +42,8 @@ inline constexpr gamma_entry gamma[lattice::dimensions][4] = {
     {{2, 2}, {3, 2}, {0, 2}, {1, 2}},
 };
 
-/// Where the neighbour of a site lies in its group; the same for all groups.
+/// Where the neighbour of a site lies in its group; the same for all groups. In the kernels `site` is an outer index
+/// within a group, [0, block_stencil::sites).
 struct hop {
     std::int32_t site;
     bool same_lane; ///< false: the hop leaves the lane's sub-box; lane_sources say which lanes it comes from

@@ -76,7 +76,8 @@ class exchange_graph {
 assignment numbered(const decomposition& cut, std::span<const int> nodes) {
     if (nodes.size() != static_cast<std::size_t>(cut.ranks()))
         throw input_error("rank order: nodes of " + std::to_string(nodes.size()) +
-                          " ranks are given, the lattice is cut over " + std::to_string(cut.ranks()));
+                          " ranks are given, the lattice is cut over " + std::to_string(cut.ranks()) +
+                          ": each rank needs one");
     std::vector<std::pair<int, int>> first; // node, first rank
     for (int rank = 0; rank < cut.ranks(); ++rank) first.emplace_back(nodes[rank], rank);
     std::sort(first.begin(), first.end());

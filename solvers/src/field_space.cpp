@@ -156,10 +156,13 @@ comm::status field_space<T>::norm2(const vector& x, double& norm) {
     comm::status s = squares(1, square);
     norm = std::sqrt(square);
     // squares below 1e-280 may have lost digits, or all of them, to underflow
-    if (s != comm::status::ok || !(square < 1e-280)) return s;
-    constexpr double up = 0x1p700; // the square of the smallest number stays normal, and a norm of 1e-140 finite
-    s = squares(up, square);
-    norm = std::sqrt(square) / up;
+    const bool too_small = square < 1e-280, too_large = std::isinf(square);
+    if (s != comm::status::ok || !(too_small || too_large)) return s;
+    constexpr double up = 0x1p700;    // the square of the smallest number stays normal, and a norm of 1e-140 finite
+    constexpr double down = 0x1p-600; // 2^40 squares of the largest number stay finite, and one of 1e154 normal
+    const double factor = too_small ? up : down;
+    s = squares(factor, square);
+    norm = std::sqrt(square) / factor;
     return s;
 }
 

@@ -131,10 +131,13 @@ TEST(Solver, SizeOfTheSourceDoesNotCountUntilItIsTooSmall) {
     const auto of_size = [](double size) {
         return solve({4, 4, 4, 4}, {1, 1, 1, 1}, twelve_vectors(), {.size = size}).report.outer;
     };
-    const solvers::solve_report usual = of_size(1), small = of_size(0x1p-900), denormal = of_size(0x1p-1060);
+    const solvers::solve_report usual = of_size(1), small = of_size(0x1p-900), denormal = of_size(0x1p-1060),
+                                large = of_size(0x1p900);
 
     EXPECT_TRUE(small.converged());
     EXPECT_EQ(small.iterations, usual.iterations);
+    EXPECT_TRUE(large.converged());
+    EXPECT_EQ(large.iterations, usual.iterations);
     EXPECT_EQ(denormal.status, solvers::solve_status::source_too_small);
     EXPECT_EQ(denormal.iterations, 0);
 }

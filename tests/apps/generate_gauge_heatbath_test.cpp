@@ -5,6 +5,7 @@
 
 #include <halocline/comm/job.hpp>
 #include <halocline/dirac/plaquette.hpp>
+#include <halocline_test/refusal.hpp>
 
 #include <gtest/gtest.h>
 
@@ -125,9 +126,13 @@ TEST(Heatbath, RefusesAnOddExtentAndSaysWhich) {
 TEST(Heatbath, RefusesABetaThatIsNotANumber) {
     const comm::job j = comm::job::single();
 
-    EXPECT_THROW(gauge::heatbath(j, decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1}), {std::nan(""), 1, 1}),
-                 input_error);
-    EXPECT_THROW(gauge::heatbath(j, decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1}), {-1, 1, 1}), input_error);
+    const auto refused = [&](double beta) {
+        return halocline_test::refusal([&] {
+            gauge::heatbath(j, decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1}), {beta, 1, 1});
+        });
+    };
+    EXPECT_EQ(refused(std::nan("")), "beta nan is not a coupling: it must be finite and >= 0");
+    EXPECT_EQ(refused(-1), "beta -1.000000 is not a coupling: it must be finite and >= 0");
 }
 
 // <a0> with density sqrt(1 - a0^2) exp(alpha a0) is I_2(alpha) / I_1(alpha): both algorithms, and where they meet.

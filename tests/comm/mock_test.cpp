@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Transport "mock": completes at once, and is used only if it is named, alone.
 #include <halocline/comm/channel_set.hpp>
+#include <halocline_test/refusal.hpp>
 
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <string>
 
 namespace {
 using namespace halocline;
@@ -44,8 +46,10 @@ TEST(Mock, ServesTheOwnRankOfASingleJob) {
 
 TEST(Mock, IsNeverAFallback) {
     const std::vector<std::string> mixed{"shm", "mock"};
-    EXPECT_THROW(run_threads(2, [](const job&) {}, {.transports = mixed}), input_error);
-    EXPECT_THROW(job::single({.transports = mixed}), input_error);
+    const std::string text =
+        "transport 'mock' moves nothing between ranks: it is for benches and tests, and named alone";
+    EXPECT_EQ(halocline_test::refusal([&] { run_threads(2, [](const job&) {}, {.transports = mixed}); }), text);
+    EXPECT_EQ(halocline_test::refusal([&] { job::single({.transports = mixed}); }), text);
 }
 
 } // namespace

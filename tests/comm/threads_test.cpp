@@ -214,16 +214,26 @@ TEST(Job, UnknownAndUnusableTransportsAreErrors) {
         options.transports = {t};
         return options;
     };
-    EXPECT_THROW(job::single(with("smoke")), input_error);
-    EXPECT_THROW(run_threads(
-                     2, [](const job&) {}, with("verbs")),
-                 input_error); // which serves processes only
-    EXPECT_THROW(run_threads(
-                     2, [](const job&) {}, with("mpi")),
-                 input_error);
-    EXPECT_THROW(run_threads(
-                     2, [](const job&) {}, with("self")),
-                 input_error);
+    const auto refused = [&](const char* t) {
+        return halocline_test::refusal([&] {
+            run_threads(
+                2, [](const job&) {}, with(t));
+        });
+    };
+    const std::string unknown = halocline_test::refusal([&] { job::single(with("smoke")); });
+    EXPECT_EQ(unknown.find("unknown transport 'smoke'; known are self, shm, "), 0U) << unknown;
+    const std::string rdma = refused("verbs"); // it serves processes only, where it is built in
+    EXPECT_TRUE(rdma.find("no transport of [verbs] reaches rank ") == 0 ||
+                rdma.find("transport 'verbs' is not built in; this build has self, shm, ") == 0)
+        << rdma;
+    EXPECT_TRUE(rdma.find("(verbs: the ranks are threads of one process)") != std::string::npos ||
+                rdma.find("; install libibverbs-dev and configure again") != std::string::npos)
+        << rdma;
+    EXPECT_EQ(refused("mpi").find("transport 'mpi' needs an MPI launcher: mpirun -n 2 "), 0U) << refused("mpi");
+    EXPECT_EQ(
+        refused("self").find("transport 'self' serves only the own rank; 2 ranks need another; known are self, shm"),
+        0U)
+        << refused("self");
 }
 
 TEST(Slab, MemoryIsAlignedReusedAndCounted) {

@@ -162,4 +162,23 @@ TEST(WilsonClover, RefusesAnUnblockedOrderAndASingularDiagonal) {
     EXPECT_NO_THROW(wilson_clover<float>(j, cut, links, {.m0 = -3, .csw = 0}, blocked));
 }
 
+TEST(WilsonClover, NamesTheGlobalSiteOfASingularDiagonal) {
+    comm::run_threads(
+        2,
+        [](const comm::job& j) {
+            // the errors of rank 0, whose box is not the first one, are those reported
+            const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2}).with_rank_order({1, 0});
+            const dirac::padded_links links(j, cut, warm_links(cut, j.rank()));
+            const auto order = site_order::blocked(cut.local_box(j.rank()), cut.global(), {2, 2, 2, 2}, 4);
+
+            const std::string text =
+                halocline_test::refusal([&] { wilson_clover<float>(j, cut, links, {.m0 = -4, .csw = 0}, order); });
+
+            EXPECT_EQ(text,
+                      "the site-local term (4 + m0 + clover) is singular at site 1.0.0.4: odd-even preconditioning "
+                      "needs its inverse; change m0 or csw");
+        },
+        small_job());
+}
+
 } // namespace

@@ -61,17 +61,14 @@ TEST(AlternatingPath, FollowsTheCores) {
             const std::string first = far ? "packed" : "direct", then = far ? "direct" : "packed";
             for (std::uint64_t k = 1; k <= 3 * readings_in_a_row; ++k) {
                 fill_padded(x, cut_in_x, j.rank(), one_in_x, k);
-                meet.arrive_and_wait();
-                const std::uint64_t before = allocations();
-                meet.arrive_and_wait();
-                p.start();
-                const status s = p.finish();
-                meet.arrive_and_wait();
-                const std::uint64_t after = allocations();
-                meet.arrive_and_wait();
+                status s = status::misused;
+                const std::uint64_t made = allocations_in(meet, [&] {
+                    p.start();
+                    s = p.finish();
+                });
 
                 ASSERT_EQ(s, status::ok);
-                EXPECT_EQ(after - before, 0U);
+                EXPECT_EQ(made, 0U);
                 EXPECT_EQ(wrong_words(x, cut_in_x, j.rank(), {.widths = one_in_x}, k), 0) << k;
                 EXPECT_TRUE(goes(p, k < readings_in_a_row ? first : then)) << k << p.describe();
                 EXPECT_NE(p.describe().find("; packed when a line takes more than "), std::string::npos);

@@ -471,20 +471,16 @@ TEST(JointPath, MakesNoAllocationBetweenStartAndFinish) {
                         &j.memory());
         shell_plan q(j, cut, {.widths = widths, .path = path::joint}, {halo::bind(y)});
         bool ok = true;
-        meet.arrive_and_wait();
-        const std::uint64_t before = allocations();
-        meet.arrive_and_wait();
-        for (int k = 0; k < 100; ++k) {
-            if (j.rank() == k % 2) std::this_thread::sleep_for(std::chrono::microseconds(200));
-            p.start(x);
-            q.start();
-            (void)p.test();
-            ok = p.finish() == status::ok && q.finish() == status::ok && ok;
-        }
-        meet.arrive_and_wait();
-        const std::uint64_t after = allocations();
-        meet.arrive_and_wait();
+        const std::uint64_t made = allocations_in(meet, [&] {
+            for (int k = 0; k < 100; ++k) {
+                if (j.rank() == k % 2) std::this_thread::sleep_for(std::chrono::microseconds(200));
+                p.start(x);
+                q.start();
+                (void)p.test();
+                ok = p.finish() == status::ok && q.finish() == status::ok && ok;
+            }
+        });
         EXPECT_TRUE(ok);
-        EXPECT_EQ(after - before, 0U);
+        EXPECT_EQ(made, 0U);
     });
 }

@@ -139,31 +139,27 @@ TEST(PaddedPlan, MakesNoAllocationBetweenStartAndFinish) {
                            {halo::bind(x), halo::bind(y)});
         bool ok = true;
         std::size_t seen = 0;
-        meet.arrive_and_wait();
-        const std::uint64_t before = halocline_test::allocations();
-        meet.arrive_and_wait();
-        for (int k = 0; k < 100; ++k) {
-            once.start(k % 2);
-            seen += once.completed().size();
-            ok = once.finish() == status::ok && ok;
-            seen += once.completed().size();
-            serial.start();
-            (void)serial.test();
-            ok = serial.finish() == status::ok && ok;
-            once.start_reverse(k % 2);
-            ok = once.finish() == status::ok && ok;
-            rounded.start(k % 2);
-            ok = rounded.finish() == status::ok && ok;
-            rounded.start_reverse(k % 2);
-            ok = rounded.finish() == status::ok && ok;
-        }
-        meet.arrive_and_wait();
-        const std::uint64_t after = halocline_test::allocations();
-        meet.arrive_and_wait();
+        const std::uint64_t made = halocline_test::allocations_in(meet, [&] {
+            for (int k = 0; k < 100; ++k) {
+                once.start(k % 2);
+                seen += once.completed().size();
+                ok = once.finish() == status::ok && ok;
+                seen += once.completed().size();
+                serial.start();
+                (void)serial.test();
+                ok = serial.finish() == status::ok && ok;
+                once.start_reverse(k % 2);
+                ok = once.finish() == status::ok && ok;
+                rounded.start(k % 2);
+                ok = rounded.finish() == status::ok && ok;
+                rounded.start_reverse(k % 2);
+                ok = rounded.finish() == status::ok && ok;
+            }
+        });
 
         EXPECT_TRUE(ok);
         EXPECT_EQ(seen, 100U * 80U);
-        EXPECT_EQ(after - before, 0U);
+        EXPECT_EQ(made, 0U);
     });
 }
 

@@ -155,20 +155,17 @@ TEST(PathWatch, PlansChangeTheirPathOnceAndGhostsStayExact) {
                     for (std::int64_t s = from; s < to; ++s)
                         std::memcpy(target + 96 * s, &x.at(p.messages()[m].send_sites[s], 0), 96);
                 };
-                meet.arrive_and_wait();
-                const std::uint64_t before = allocations();
-                meet.arrive_and_wait();
-                if (k % 2 == 0)
-                    p.start(pack);
-                else
-                    p.start(x);
-                const status s = p.finish();
-                meet.arrive_and_wait();
-                const std::uint64_t after = allocations();
-                meet.arrive_and_wait();
+                status s = status::misused;
+                const std::uint64_t made = allocations_in(meet, [&] {
+                    if (k % 2 == 0)
+                        p.start(pack);
+                    else
+                        p.start(x);
+                    s = p.finish();
+                });
 
                 ASSERT_EQ(s, status::ok);
-                EXPECT_EQ(after - before, 0U);
+                EXPECT_EQ(made, 0U);
                 EXPECT_EQ(wrong_ghosts<float>(p, cut, 24, static_cast<std::uint64_t>(k)), 0) << k;
                 for (const halo::plan_message& m : p.messages())
                     EXPECT_EQ(m.path, k < readings_in_a_row ? first : then) << k << p.describe();

@@ -68,25 +68,21 @@ TEST(Plan, MakesNoAllocationBetweenStartAndFinish) {
         for (const halo::path way : {halo::path::direct, halo::path::streamed, halo::path::joint}) {
             plan p(j, cut, {.bytes_per_site = 96, .self_exchange = true, .path = way});
             bool ok = true;
-            meet.arrive_and_wait();
-            const std::uint64_t before = halocline_test::allocations();
-            meet.arrive_and_wait();
-            for (int k = 0; k < 100; ++k) {
-                if (k % 3 == 0)
-                    p.start([](int, std::int64_t first, std::int64_t last, std::byte* target) {
-                        std::memset(target + 96 * first, 0, static_cast<std::size_t>(96 * (last - first)));
-                    });
-                else
-                    p.start(k % 3 == 1 ? plain : lanes);
-                (void)p.test();
-                ok = p.finish() == status::ok && ok;
-            }
-            meet.arrive_and_wait();
-            const std::uint64_t after = halocline_test::allocations();
-            meet.arrive_and_wait();
+            const std::uint64_t made = halocline_test::allocations_in(meet, [&] {
+                for (int k = 0; k < 100; ++k) {
+                    if (k % 3 == 0)
+                        p.start([](int, std::int64_t first, std::int64_t last, std::byte* target) {
+                            std::memset(target + 96 * first, 0, static_cast<std::size_t>(96 * (last - first)));
+                        });
+                    else
+                        p.start(k % 3 == 1 ? plain : lanes);
+                    (void)p.test();
+                    ok = p.finish() == status::ok && ok;
+                }
+            });
 
             EXPECT_TRUE(ok);
-            EXPECT_EQ(after - before, 0U) << to_string(way);
+            EXPECT_EQ(made, 0U) << to_string(way);
         }
     });
 }

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/base/error.hpp>
 #include <halocline/lattice/decomposition.hpp>
+#include <halocline_test/refusal.hpp>
 
 #include <gtest/gtest.h>
 
 #include <random>
+#include <string>
 
 using namespace halocline::lattice;
 using halocline::input_error;
+using halocline_test::refusal;
 
 TEST(Decomposition, UnevenCutGivesFirstRanksOneUnitMore) {
     const auto cut = decomposition::even({8, 8, 8, 8}, {1, 1, 1, 3}, {2, 2, 2, 2});
@@ -75,12 +78,30 @@ TEST(Decomposition, NeighboursAreMutualAndWrapAtTheEdge) {
 TEST(Decomposition, RefusesCutsThatDoNotPartition) {
     const std::vector<int> whole{0, 4};
     for (const std::vector<int>& bad : {std::vector<int>{}, {0}, {0, 3}, {1, 4}, {0, 2, 2, 4}, {0, 3, 2, 4}})
-        EXPECT_THROW(decomposition({4, 4, 4, 4}, {whole, whole, bad, whole}), input_error);
-    EXPECT_THROW(decomposition::even({4, 4, 4, 4}, {1, 1, 1, 5}), input_error);
-    EXPECT_THROW(decomposition::even({4, 4, 4, 4}, {1, 1, 0, 1}), input_error);
-    EXPECT_THROW(decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1}, {3, 1, 1, 1}), input_error);
-    EXPECT_THROW(decomposition::even({4, 0, 4, 4}, {1, 1, 1, 1}), input_error);
-    EXPECT_THROW(decomposition::even({65536, 65536, 65536, 65536}, {1, 1, 1, 2}), input_error); // 2^64 sites
+        EXPECT_NE(refusal([&] {
+                      decomposition({4, 4, 4, 4}, {whole, whole, bad, whole});
+                  }).find("cuts of dimension z are ("),
+                  std::string::npos);
+    EXPECT_EQ(refusal([&] {
+                  decomposition({4, 4, 4, 4}, {whole, whole, {0, 3, 2, 4}, whole});
+              }),
+              "cuts of dimension z are (0, 3, 2, 4): they must increase from 0 to the extent 4");
+    const auto refused = [](const coordinate& global, const coordinate& rank_grid, const coordinate& unit) {
+        return refusal([&] { decomposition::even(global, rank_grid, unit); });
+    };
+    EXPECT_EQ(
+        refused({4, 4, 4, 8}, {1, 1, 1, 5}, {1, 1, 1, 2}),
+        "rank grid 1.1.1.5 does not fit the lattice 4.4.4.8: t can be cut over 1 to 4 ranks in units of 2, not over "
+        "5");
+    EXPECT_EQ(
+        refused({4, 4, 4, 4}, {1, 1, 0, 1}, {1, 1, 1, 1}),
+        "rank grid 1.1.0.1 does not fit the lattice 4.4.4.4: z can be cut over 1 to 4 ranks in units of 1, not over "
+        "0");
+    EXPECT_EQ(refused({4, 4, 4, 4}, {1, 1, 1, 1}, {3, 1, 1, 1}),
+              "blocks of 3.1.1.1 do not divide the lattice 4.4.4.4: in x, 4 must be a multiple of 3");
+    EXPECT_EQ(refused({4, 0, 4, 4}, {1, 1, 1, 1}, {1, 1, 1, 1}), "lattice 4.0.4.4: every extent must be at least 1");
+    EXPECT_EQ(refused({65536, 65536, 65536, 65536}, {1, 1, 1, 2}, {1, 1, 1, 1}), // 2^64 sites
+              "lattice 65536.65536.65536.65536 has more than 1e15 sites, which no machine can hold");
 }
 
 TEST(Decomposition, ARankThatHasNoPartIsRefused) {

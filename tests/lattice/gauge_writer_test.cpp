@@ -7,6 +7,7 @@
 #include <halocline/lattice/decomposition.hpp>
 
 #include <halocline_test/comma_locale.hpp>
+#include <halocline_test/refusal.hpp>
 
 #include <cmath>
 #include <filesystem>
@@ -161,12 +162,23 @@ TEST(GaugeWriter, WhatTheDiskDamagesDoesNotTakeTheOldFilesPlace) {
 }
 
 TEST(GaugeWriter, RefusesWhatItCannotWrite) {
+    const auto refused = [](gauge_format format, const coordinate& sites) {
+        return refusal([&] { gauge_writer("x", format, sites); });
+    };
     for (const gauge_format format : {gauge_format::milc, gauge_format::openqcd})
-        EXPECT_THROW(gauge_writer("x", format, extents), input_error);
-    EXPECT_THROW(gauge_writer("x", gauge_format::ildg, {0, 1, 1, 1}), input_error);
+        EXPECT_EQ(refused(format, extents), "'x': " + std::string(to_string(format)) +
+                                                " files aren't written; ILDG, NERSC and DDalphaAMG files are");
+    EXPECT_NE(refused(gauge_format::ildg, {0, 1, 1, 1}).find("the lattice 0.1.1.1: extents must be between 1 and "),
+              std::string::npos);
     gauge_writer nowhere("/nonexistent/file", gauge_format::ildg, extents);
-    EXPECT_THROW(nowhere.create(), file_error);
-    EXPECT_THROW(gauge_writer("x", gauge_format::ildg, extents).write({{0, 0, 0, 0}, extents}, {}), input_error);
+    const std::string no_folder = refusal<file_error>([&] { nowhere.create(); });
+    EXPECT_NE(no_folder.find("'/nonexistent/file"), std::string::npos) << no_folder;
+    EXPECT_NE(no_folder.find("can't be opened: No such file or directory"), std::string::npos) << no_folder;
+    EXPECT_EQ(refusal([&] {
+                  gauge_writer("x", gauge_format::ildg, extents).write({{0, 0, 0, 0}, extents}, {});
+              }),
+              "a field without storage can't take the links of a local box " + to_string(extents) +
+                  ": it was made without a site order, or moved from");
 }
 
 } // namespace

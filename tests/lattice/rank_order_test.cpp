@@ -2,6 +2,7 @@
 // Rank orders that keep bytes on their node, compared with all possible ones where these can be enumerated.
 #include <halocline/base/error.hpp>
 #include <halocline/lattice/rank_order.hpp>
+#include <halocline_test/refusal.hpp>
 
 #include <gtest/gtest.h>
 
@@ -9,9 +10,10 @@
 #include <limits>
 #include <numeric>
 #include <random>
+#include <string>
 
 using namespace halocline::lattice;
-using halocline::input_error;
+using halocline_test::refusal;
 
 namespace {
 
@@ -133,7 +135,8 @@ TEST(RankOrder, NeverCostsMoreThanLexicographicAndKeepsRanksOfANodeInOrder) {
 TEST(RankOrder, OneNodeKeepsTheLexicographicOrder) {
     const auto cut = decomposition::even({8, 8, 8, 8}, {1, 2, 2, 2});
     EXPECT_EQ(cut.with_rank_order(rank_order_by_nodes(cut, std::vector<int>(8, 3))), cut);
-    EXPECT_THROW(static_cast<void>(rank_order_by_nodes(cut, std::vector<int>(7, 3))), input_error);
+    EXPECT_EQ(refusal([&] { static_cast<void>(rank_order_by_nodes(cut, std::vector<int>(7, 3))); }),
+              "rank order: nodes of 7 ranks are given, the lattice is cut over 8: each rank needs one");
 }
 
 TEST(RankOrder, APermutedCutIsTheSameCutOfOtherRanks) {
@@ -163,6 +166,12 @@ TEST(RankOrder, APermutedCutIsTheSameCutOfOtherRanks) {
 
 TEST(RankOrder, WhatIsNoPermutationIsRefused) {
     const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 4});
-    for (const std::vector<int>& bad : {std::vector{0, 1, 2}, {0, 1, 2, 2}, {0, 1, 2, 4}, {-1, 1, 2, 3}})
-        EXPECT_THROW(static_cast<void>(cut.with_rank_order(bad)), input_error);
+    const auto refused = [&](const std::vector<int>& bad) {
+        return refusal([&] { static_cast<void>(cut.with_rank_order(bad)); });
+    };
+    const std::string why = ", which is none of 0 to 3 or has a place already";
+    EXPECT_EQ(refused({0, 1, 2}), "rank order of 3 ranks for a rank grid 1.1.1.4: it must name each of the 4 once");
+    EXPECT_EQ(refused({0, 1, 2, 2}), "rank order: place 3 is given to rank 2" + why);
+    EXPECT_EQ(refused({0, 1, 2, 4}), "rank order: place 3 is given to rank 4" + why);
+    EXPECT_EQ(refused({-1, 1, 2, 3}), "rank order: place 0 is given to rank -1" + why);
 }

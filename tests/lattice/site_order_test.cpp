@@ -2,6 +2,7 @@
 #include <halocline/base/error.hpp>
 #include <halocline/lattice/field.hpp>
 #include <halocline/lattice/site_order.hpp>
+#include <halocline_test/refusal.hpp>
 
 #include <gtest/gtest.h>
 
@@ -10,6 +11,7 @@
 #include <vector>
 
 using namespace halocline::lattice;
+using halocline_test::refusal;
 
 namespace {
 
@@ -166,10 +168,22 @@ TEST(SiteOrder, OddNumbersOfBlocksHaveOneColour) {
 
 TEST(SiteOrder, RefusesBlocksThatDoNotFit) {
     const box local{{0, 0, 0, 2}, {4, 4, 4, 4}};
-    EXPECT_THROW(site_order::blocked(local, {4, 4, 4, 8}, {4, 4, 4, 4}, 4), halocline::input_error); // origin
-    EXPECT_THROW(site_order::blocked(local, {4, 4, 4, 8}, {3, 4, 4, 2}, 4), halocline::input_error); // extent
-    EXPECT_THROW(site_order::blocked(local, {4, 4, 4, 9}, {4, 4, 4, 2}, 4), halocline::input_error); // global
-    EXPECT_THROW(site_order::blocked(local, {4, 4, 4, 8}, {4, 4, 4, 2}, 3), halocline::input_error); // width
+    const auto refused = [&](const coordinate& global, const coordinate& block, int lane_width) {
+        return refusal([&] { site_order::blocked(local, global, block, lane_width); });
+    };
+    EXPECT_EQ(
+        refused({4, 4, 4, 8}, {4, 4, 4, 4}, 4), // the origin
+        "blocks of 4.4.4.4 do not fit the local box 4.4.4.4 at 0.0.0.2 of the lattice 4.4.4.8: every cut in t must "
+        "be a multiple of 4");
+    EXPECT_EQ(
+        refused({4, 4, 4, 8}, {3, 4, 4, 2}, 4), // an extent of the box
+        "blocks of 3.4.4.2 do not fit the local box 4.4.4.4 at 0.0.0.2 of the lattice 4.4.4.8: every cut in x must "
+        "be a multiple of 3");
+    EXPECT_EQ(
+        refused({4, 4, 4, 9}, {4, 4, 4, 2}, 4), // an extent of the lattice
+        "blocks of 4.4.4.2 do not fit the local box 4.4.4.4 at 0.0.0.2 of the lattice 4.4.4.9: every cut in t must "
+        "be a multiple of 2");
+    EXPECT_EQ(refused({4, 4, 4, 8}, {4, 4, 4, 2}, 3), "lane width is 3: it must be 1, 4, 8 or 16");
 }
 
 TEST(SiteOrder, RefusesMoreSitesThanPositions) {
@@ -177,10 +191,12 @@ TEST(SiteOrder, RefusesMoreSitesThanPositions) {
     // 2^64 sites are 0 modulo 2^64, 2^63 a negative number.
     for (const coordinate& extents : {coordinate{many, many, many, many}, coordinate{many, many, many, many / 2},
                                       coordinate{many, many, 1, 1}, coordinate{2, 2, 2, 0}}) {
-        EXPECT_THROW(site_order::lexicographic(extents), halocline::input_error) << to_string(extents);
-        EXPECT_THROW(site_order::even_odd({{}, extents}), halocline::input_error) << to_string(extents);
-        EXPECT_THROW(site_order::blocked({{}, extents}, extents, {1, 1, 1, 1}, 4), halocline::input_error)
-            << to_string(extents);
+        const std::string text = "local box " + to_string(extents) +
+                                 (extents[3] < 1 ? ": every extent must be at least 1"
+                                                 : " has more than 2147483647 sites: cut the lattice over more ranks");
+        EXPECT_EQ(refusal([&] { site_order::lexicographic(extents); }), text);
+        EXPECT_EQ(refusal([&] { site_order::even_odd({{}, extents}); }), text);
+        EXPECT_EQ(refusal([&] { site_order::blocked({{}, extents}, extents, {1, 1, 1, 1}, 4); }), text);
     }
 }
 

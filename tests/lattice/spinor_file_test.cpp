@@ -2,6 +2,7 @@
 #include "spinor_formats.hpp"
 
 #include <halocline/lattice/decomposition.hpp>
+#include <halocline_test/refusal.hpp>
 
 using namespace halocline_test;
 
@@ -72,12 +73,21 @@ TEST(SpinorFile, RefusesAFieldThatCannotTakeIt) {
     field<double> links(site_order::lexicographic(extents), gauge_components);
     field<double> spinors(site_order::lexicographic({2, 3, 4, 6}), spinor_components);
 
-    EXPECT_THROW(read_spinors(file, whole, links), halocline::input_error);
-    EXPECT_THROW(read_spinors(file, whole, spinors), halocline::input_error);
-    EXPECT_THROW(read_spinors(file, {{0, 0, 0, 0}, {2, 3, 4, 6}}, spinors), halocline::input_error);
-    EXPECT_THROW(check_totals(file, {}), halocline::input_error); // covers no sites
+    const auto refused = [&](const box& local, field<double>& to) {
+        return refusal([&] { read_spinors(file, local, to); });
+    };
+    const std::string size = to_string(extents), sites = std::to_string(volume(extents));
+    const std::string needed = " components can't take the spinors of a local box " + size +
+                               ": it must have its extents, lexicographic order and 24 components";
+    EXPECT_EQ(refused(whole, links), "field of " + size + " sites and 72" + needed);
+    EXPECT_EQ(refused(whole, spinors), "field of 2.3.4.6 sites and 24" + needed);
+    EXPECT_EQ(refused({{0, 0, 0, 0}, {2, 3, 4, 6}}, spinors),
+              "local box 2.3.4.6 at 0.0.0.0 leaves the lattice " + size + " of '" + t.path() + "'");
+    EXPECT_EQ(refusal([&] { check_totals(file, {}); }),
+              "totals of '" + t.path() + "' cover 0 of " + sites + " sites: they must be combined over all ranks");
     field<double> none;
-    EXPECT_THROW(read_spinors(file, whole, none), halocline::input_error);
+    EXPECT_EQ(refused(whole, none), "a field without storage can't take the spinors of a local box " + size +
+                                        ": it was made without a site order, or moved from");
 }
 
 } // namespace

@@ -4,6 +4,7 @@
 #include "spinor_formats.hpp"
 
 #include <halocline/lattice/decomposition.hpp>
+#include <halocline_test/refusal.hpp>
 #include <halocline_test/run_command.hpp>
 
 #include <filesystem>
@@ -153,11 +154,20 @@ TEST(SpinorWriter, WhatTheDiskDamagesDoesNotTakeTheOldFilesPlace) {
 }
 
 TEST(SpinorWriter, RefusesWhatItCannotWrite) {
-    EXPECT_THROW(spinor_writer("x", {0, 1, 1, 1}, {}), input_error);
+    EXPECT_NE(refusal([] {
+                  spinor_writer("x", {0, 1, 1, 1}, {});
+              }).find("the lattice 0.1.1.1: extents must be between 1 and "),
+              std::string::npos);
     spinor_writer nowhere("/nonexistent/file", extents, {}), device("/dev/null", extents, {});
-    EXPECT_THROW(nowhere.create(), file_error);
-    EXPECT_THROW(device.create(), input_error);
-    EXPECT_THROW(spinor_writer("x", extents, {}).write({{0, 0, 0, 0}, extents}, {}), input_error);
+    const std::string no_folder = refusal<file_error>([&] { nowhere.create(); });
+    EXPECT_NE(no_folder.find("'/nonexistent/file"), std::string::npos) << no_folder;
+    EXPECT_NE(no_folder.find("can't be opened: No such file or directory"), std::string::npos) << no_folder;
+    EXPECT_EQ(refusal([&] { device.create(); }), "'/dev/null' is no regular file: the new one would take its place");
+    EXPECT_EQ(refusal([&] {
+                  spinor_writer("x", extents, {}).write({{0, 0, 0, 0}, extents}, {});
+              }),
+              "a field without storage can't take the spinors of a local box " + to_string(extents) +
+                  ": it was made without a site order, or moved from");
 }
 
 } // namespace

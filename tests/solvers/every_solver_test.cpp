@@ -110,6 +110,34 @@ TEST_P(EverySolver, SaysThatASourceIsTooSmall) {
     }
 }
 
+TEST_P(EverySolver, ConvergesForASourceWhoseSquareOverflows) {
+    std::mt19937_64 g(28);
+    const linear_system system = friendly_system(g, 10);
+    for (const double size : {1e130, 1e153, 1e155, 1e200, 1e290}) {
+        linear_system s = system;
+        for (complex& number : s.b) number *= size;
+
+        const solve_report report = GetParam().solve(s, 1e-10, 200, silently);
+
+        EXPECT_EQ(report.status, solve_status::converged) << size << ": " << to_string(report.status);
+        for (vector* const v : {&s.x, &s.b})
+            for (complex& number : *v) number /= size;
+        EXPECT_LE(s.residual(), 1.01e-10) << size;
+    }
+}
+
+TEST_P(EverySolver, SaysThatTheNormOfASourceIsNotFinite) {
+    std::mt19937_64 g(29);
+    linear_system s = friendly_system(g, 10);
+    s.b.assign(10, complex{std::numeric_limits<double>::max()});
+
+    const solve_report report = GetParam().solve(s, 1e-10, 200, silently);
+
+    EXPECT_EQ(report.status, solve_status::not_finite);
+    EXPECT_EQ(report.iterations, 0);
+    EXPECT_TRUE(std::isnan(report.relative_residual));
+}
+
 TEST_P(EverySolver, NeverConvergesOnAZeroMatrix) {
     linear_system s{matrix::Zero(10, 10), vector(10, complex{1})};
 

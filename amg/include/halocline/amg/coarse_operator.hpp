@@ -43,7 +43,7 @@ class coarse_operator {
                     std::shared_ptr<const lattice::site_order> order, int vectors);
 
     /// Galerkin: D_c = P^dagger D P, and the inverses of the odd diagonal blocks. Collective.
-    /// Err: error naming the site whose diagonal block is singular.
+    /// Err: error naming the global coordinate of a coarse site whose diagonal block is singular.
     /// Cost: 2 * vectors applications of D, and 3 reads of P per 4 of them.
     [[nodiscard]] comm::status define(const aggregation& p, dirac::wilson_clover<float>& d);
 
@@ -66,8 +66,8 @@ class coarse_operator {
     /// Reals per site: 2 N_c.
     [[nodiscard]] int components() const { return 2 * rows_; }
 
-    /// Element (row, column) of the block of `site` (lexicographic) that multiplies its neighbour behind face f, or
-    /// itself (link = -1). For tests. If both neighbours in a dimension are the same site (global extent 2), their
+    /// Element (row, column) of the matrix by which a coarse site of this rank (its lexicographic index) takes its
+    /// neighbour behind face f (link = f.index()), or itself (link = -1). For tests. If both neighbours in a dimension are the same site (global extent 2), their
     /// links are added up in the high one; if the site is its own neighbour (extent 1), in the diagonal.
     [[nodiscard]] std::complex<float> element(std::int64_t site, int link, int row, int column) const;
 

@@ -71,7 +71,8 @@ class field {
     /// Storage of one outer index: [component][lane].
     [[nodiscard]] T* outer(std::int64_t o) { return data_ + o * components_ * order_->lane_width(); }
     [[nodiscard]] const T* outer(std::int64_t o) const { return data_ + o * components_ * order_->lane_width(); }
-    /// Component c of the site with this lexicographic index.  For set-up, tests and references, not for kernels.
+    /// Component c of the site with this lexicographic index in the local box.  For set-up, tests and references, not
+    /// for kernels.  Pre: 0 <= site < volume(), 0 <= c < components().
     [[nodiscard]] T& at(std::int64_t site, int c) { return data_[offset(site, c)]; }
     [[nodiscard]] const T& at(std::int64_t site, int c) const { return data_[offset(site, c)]; }
 

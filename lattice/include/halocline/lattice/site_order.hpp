@@ -65,9 +65,11 @@ class site_order {
     /// Outer positions, including padding: storage is outer_sites() * lane_width() sites.
     [[nodiscard]] std::int64_t outer_sites() const { return outer_sites_; }
     [[nodiscard]] std::int64_t volume() const { return static_cast<std::int64_t>(position_.size()); }
-    /// Storage position outer * W + lane of the site with this lexicographic index.
+    /// Storage position outer * W + lane of the site with this lexicographic index in the local box.
+    /// Pre: 0 <= site < volume().
     [[nodiscard]] std::int64_t position(std::int64_t site) const { return position_[site]; }
-    /// Site at a storage position, -1 for a padding lane.
+    /// The site at a storage position, by its lexicographic index in the local box; -1 for a padding lane.
+    /// Pre: 0 <= position < outer_sites() * lane_width().
     [[nodiscard]] std::int64_t site(std::int64_t position) const { return site_[position]; }
     /// The block layout, if this order is blocked; else nullptr.
     [[nodiscard]] const block_layout* blocks() const { return blocks_ ? &*blocks_ : nullptr; }

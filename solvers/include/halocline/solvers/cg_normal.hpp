@@ -71,7 +71,10 @@ cycle_end cg_normal_cycle(S& space, D& d, Adjoint& d_dagger, double rho, V& x, c
 
 } // namespace detail
 
-/// Solves D x = b given D and its adjoint (for Wilson-clover: gamma5 D gamma5).  Collective.
+/// Solves D x = b given D and its adjoint (for Wilson-clover: gamma5 D gamma5).  Collective.  "converged" means what it
+/// means for fgmres().
+/// Pre:  vectors of the workspace were made by `space`.
+/// Err:  what the operations of `space`, D and its adjoint throw.
 /// Cost: per iteration one D, one D^dagger, three global sums.
 template <class V, vector_space<V> S, class D, class Adjoint, class Callback = silent>
 requires linear_operator<D, V> && linear_operator<Adjoint, V>

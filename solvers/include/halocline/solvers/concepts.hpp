@@ -31,7 +31,7 @@ concept vector_space = std::movable<V> &&
     { space.combine(y, alpha, coefficients, basis) } -> std::same_as<void>;
     /// products_i = <v_i, x>, all in ONE global sum.
     { space.multi_dot(basis, x, products) } -> std::same_as<comm::status>;
-    /// real = ||x||; correct (not 0 or inf) even if the squares alone would underflow.
+    /// real = ||x||; correct (not 0 or inf) where only the squares would under- or overflow.
     { space.norm2(x, real) } -> std::same_as<comm::status>;
 };
 

@@ -29,11 +29,11 @@ struct minimal_residual_workspace {
 
 namespace detail {
 
-/// The power of two to multiply a vector of norm rho < 1 by, so that it has a norm near 1: then its products with
-/// others do not underflow, and no bit of its numbers changes.
-inline double scale_up(double rho) noexcept {
+/// The power of two to multiply a vector of norm rho by, so that it has a norm near 1: then its products with others
+/// neither underflow nor overflow, and no bit of its numbers changes.
+inline double scale_to_one(double rho) noexcept {
     constexpr int most = 1022; // the largest power whose inverse is a normal number
-    return std::ldexp(1.0, std::clamp(-std::ilogb(rho), 0, most));
+    return std::ldexp(1.0, std::clamp(-std::ilogb(rho), -most, most));
 }
 
 /// Minimal residual steps from r = b - A x, rho = ||r||, until the recurrence ends.
@@ -43,7 +43,7 @@ cycle_end minimal_residual_cycle(S& space, A& a, double rho, V& x, minimal_resid
     auto& [r, w] = work.rw;
     solve_report& report = run.report;
     stagnation_watch watch(options.stagnation_window, rho, report.iterations);
-    const double scale = scale_up(rho);
+    const double scale = scale_to_one(rho);
     space.scale(r, scale); // from here on r and w are scaled, x is not
     while (!run.used_up()) {
         // w = A r
@@ -72,7 +72,9 @@ cycle_end minimal_residual_cycle(S& space, A& a, double rho, V& x, minimal_resid
 
 } // namespace detail
 
-/// Solves A x = b.  Collective.
+/// Solves A x = b.  Collective.  "converged" means what it means for fgmres().
+/// Pre:  vectors of the workspace were made by `space`.
+/// Err:  what the operations of `space` and A throw.
 /// Cost: per step one A and two global sums.
 template <class V, vector_space<V> S, class A, class Callback = silent>
 requires linear_operator<A, V>

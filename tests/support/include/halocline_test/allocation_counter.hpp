@@ -11,4 +11,26 @@ std::uint64_t allocations() noexcept;
 /// Total number of bytes that they requested.
 std::uint64_t allocated_bytes() noexcept;
 
+/// allocations() made while `work` runs, by whichever thread.
+template <class Work>
+std::uint64_t allocations_in(Work&& work) {
+    const std::uint64_t before = allocations();
+    work();
+    return allocations() - before;
+}
+
+/// Those made while all threads that meet at this barrier run their `work`, and by nothing that they do before or
+/// after; the same number in each thread.
+template <class Barrier, class Work>
+std::uint64_t allocations_in(Barrier& meet, Work&& work) {
+    meet.arrive_and_wait();
+    const std::uint64_t before = allocations();
+    meet.arrive_and_wait(); // nobody works before all have counted
+    work();
+    meet.arrive_and_wait();
+    const std::uint64_t after = allocations();
+    meet.arrive_and_wait();
+    return after - before;
+}
+
 } // namespace halocline_test
