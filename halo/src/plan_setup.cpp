@@ -76,6 +76,8 @@ plan::plan(const comm::job& j, const lattice::decomposition& cut, plan_options o
     channels_ = comm::channel_set(job_, requests, {.name = options_.name, .shape = {}});
     const senders who = channels_.over_network() ? senders::member_0 : senders::any_member;
     team_.pointer() = std::make_unique<packing_team>(messages_.size(), team_patience(job_.options().deadline), who);
+    channels_.find_crossed_waits(team_.pointer().get(),
+                                 [](const void* team) { return static_cast<const packing_team*>(team)->begun(); });
     for (std::size_t m = 0; m < messages_.size(); ++m)
         if (joint_.is_joint(m)) joint_.read(m, channels_.take_note(m));
     times_ = exchange_times(job_, channels_);

@@ -110,6 +110,11 @@ void region_plan::state::make_channels(const std::string& shape) {
     channels = comm::channel_set(job, requests, set_options);
     first_source = static_cast<std::uint32_t>(bindings.size() * bindings.front().destination.size());
     if (std::ranges::any_of(messages, is_direct)) work_in_every_wait();
+    begins_with(*this);
+}
+
+void region_plan::state::begins_with(const state& first) {
+    channels.find_crossed_waits(&first, [](const void* s) { return static_cast<const state*>(s)->started_; });
 }
 
 void region_plan::state::start(int which) noexcept {

@@ -24,6 +24,8 @@ struct region_plan::state {
     void refuse_wrapping_sizes() const;
     /// Makes the channels of all messages. Collective; `shape` must be the same on all ranks.
     void make_channels(const std::string& shape);
+    /// Each exchange of this plan follows one of `first`, in the same call or in later waits.
+    void begins_with(const state& first);
     void start(int which) noexcept;
     /// `call`: a literal, a team without such a member, or a member's fault.
     template <class Call>

@@ -26,6 +26,7 @@ void region_plan::work_in_every_wait(void* object, void (*step)(void*)) {
 }
 
 void region_plan::join(std::shared_ptr<copying_team> threads) { s_->threads = std::move(threads); }
+void region_plan::follow(const region_plan& first) { s_->begins_with(*first.s_); }
 void region_plan::begin(int which) noexcept { s_->start(which); }
 comm::status region_plan::complete() noexcept { return s_->finish(); }
 bool region_plan::has_arrived() noexcept { return s_->has_arrived(); }

@@ -152,6 +152,7 @@ void shell_plan::make_phases(std::vector<shell_transfers> lists, const std::vect
             phases[p].work_in_every_wait(forward_.pointer().get(),
                                          [](void* f) { (void)static_cast<relay*>(f)->test(); });
         phases[p].join(threads_.pointer());
+        if (p > 0) phases[p].follow(phases[0]);
         shares_ = shares_ || phases[p].shares();
     }
 }

@@ -41,7 +41,8 @@ struct known_layout {
     std::uint64_t fingerprint;
 };
 constexpr known_layout known[]{{1, 0x092f2f302f248ea6}, {2, 0x346c6f79324e38b2}, {3, 0xc5147cec20e3781f},
-                               {4, 0x7a718f2675f72361}, {5, 0xee2977c8e55d87ac}, {6, 0x2537bf23d579736c}};
+                               {4, 0x7a718f2675f72361}, {5, 0xee2977c8e55d87ac}, {6, 0x2537bf23d579736c},
+                               {7, 0x1b6a2042a3dd8d51}};
 
 std::uint64_t fingerprint_of(std::string_view bytes) { // FNV-1a
     std::uint64_t h = 0xcbf29ce484222325;
@@ -69,8 +70,8 @@ class facts {
 
 void add_slabs(facts& all) {
     const failure_record r;
-    all.add_object("failure_record", r, r.state, r.ends[0], r.ends[1], r.awaited, r.awake, r.reported_by,
-                   r.reports_far);
+    all.add_object("failure_record", r, r.state, r.ends[0], r.ends[1], r.awaited, r.awake, r.reported_by, r.reports_far,
+                   r.awaited_epoch, r.unbegun_epoch);
     const job_end& e = r.ends[0];
     all.add_object("end_words", e, e.why, e.culprit, e.pid, e.host, e.text); // its name in the fingerprints
     const line_label l;

@@ -389,6 +389,23 @@ TEST(Threads, ObjectsOfDifferentKindsAreTold) {
                         "different collective calls; make the same ones on all ranks, in one order");
 }
 
+/// Wherever the ranks are in the tree, whichever rank names another root.
+TEST(Threads, RootsOfABroadcastThatDifferAreToldToAll) {
+    for (const int ranks : {2, 5, 8})
+        for (int odd = 1; odd < ranks; ++odd) {
+            std::vector<std::string> texts(static_cast<std::size_t>(ranks));
+            run_threads(ranks, [&](const job& j) {
+                const int root = j.rank() == odd ? odd : 0;
+                texts[j.rank()] = refusal([&] { (void)j.broadcast("of " + std::to_string(j.rank()), root); });
+                EXPECT_EQ(j.broadcast("next " + std::to_string(j.rank()), odd), "next " + std::to_string(odd));
+            });
+            const std::string other = std::to_string(odd);
+            for (const std::string& text : texts)
+                EXPECT_EQ(text, "ranks disagree on the root of a broadcast: rank 0 names rank 0, rank " + other +
+                                    " names rank " + other + "; name the same one on all ranks");
+        }
+}
+
 TEST(Threads, CallsOfRanksThatThereAreNotAreRefused) {
     run_threads(2, [&](const job& j) {
         const std::vector<int> nobody{2}, zero{0};

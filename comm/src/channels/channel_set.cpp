@@ -32,6 +32,7 @@ channel_set::channel_set(const job& j, std::span<const channel_request> requests
         lanes_ = {}; // says farewell
         throw;
     }
+    plan_id_ = steps.plan_id();
     const parked_block block = steps.release_block();
     block_ = static_cast<std::byte*>(block.start);
     block_bytes_ = block.bytes;
@@ -55,6 +56,7 @@ channel_set& channel_set::operator=(channel_set&& other) noexcept {
     block_ = std::exchange(other.block_, nullptr);
     block_bytes_ = std::exchange(other.block_bytes_, 0);
     memory_bytes_ = std::exchange(other.memory_bytes_, 0);
+    plan_id_ = other.plan_id_;
     short_spin_ = other.short_spin_;
     worker_ = std::exchange(other.worker_, nullptr);
     waits_yielded_ = other.waits_yielded_;
@@ -74,6 +76,7 @@ void channel_set::close() noexcept {
     const closing_scope closing(core_->doing);
     if (worker_ != nullptr) core_->background.remove(worker_);
     worker_ = nullptr;
+    core_->crossed.remove(plan_id_);
     for_each_lane([]<class C>(std::vector<C>& lane) {
         if constexpr (requires(C & c) { c.close(); })
             for (C& c : lane) c.close();
@@ -114,6 +117,8 @@ void channel_set::check_arrived(Channel& c, std::uint64_t epoch) noexcept {
 
 status channel_set::wait(std::uint64_t epoch, void* object, status (*step)(void*)) noexcept {
     if (status_ != status::ok || core_ == nullptr) return status_;
+    constexpr std::uint64_t looks_per_crossing = 16; // one look takes a millisecond or longer
+    std::uint64_t looks = 0;
     waiter waiting(*core_);
     std::array<std::size_t, std::tuple_size_v<decltype(lanes_)>> done{}; // channels at the front of each lane
     // All lanes are polled in turn, because MPI makes progress only when called.
@@ -128,7 +133,7 @@ status channel_set::wait(std::uint64_t epoch, void* object, status (*step)(void*
         }
     };
     while (true) {
-        if (step != nullptr) status_ = step(object);
+        if (step != nullptr && status_ == status::ok) status_ = step(object);
         if (status_ != status::ok) break;
         int pending = -1;
         std::size_t n = 0;
@@ -136,8 +141,9 @@ status channel_set::wait(std::uint64_t epoch, void* object, status (*step)(void*
         if (status_ != status::ok || pending < 0) break;
         status_ = waiting.again(pending);
         if (status_ != status::ok) break;
-        // A message after the first missing one may never come.
         if (waiting.looked()) {
+            if (++looks % looks_per_crossing == 0) status_ = core_->crossed.look(*core_, plan_id_, epoch);
+            // A message after the first missing one may never come.
             for_each_lane([&](auto& lane) {
                 for (auto& c : lane) {
                     if (status_ == status::ok && c.arrived(epoch)) check_arrived(c, epoch);
@@ -145,6 +151,7 @@ status channel_set::wait(std::uint64_t epoch, void* object, status (*step)(void*
             });
         }
     }
+    if (looks >= looks_per_crossing) core_->crossed.over(*core_);
     waits_yielded_ += waiting.yielded();
     return status_;
 }
@@ -152,6 +159,16 @@ status channel_set::wait(std::uint64_t epoch, void* object, status (*step)(void*
 void channel_set::work_in_every_wait(void* object, void (*step)(void*), std::uint32_t polls) {
     worker_ = object;
     core_->background.add(object, step, polls);
+}
+
+void channel_set::find_crossed_waits(const void* owner, std::uint64_t (*begun)(const void*)) {
+    if (requests_.empty()) return;
+    std::vector<int> peers;
+    for (const channel_request& r : requests_) peers.push_back(r.peer);
+    std::ranges::sort(peers);
+    const auto twice = std::ranges::unique(peers);
+    peers.erase(twice.begin(), twice.end());
+    core_->crossed.add(plan_id_, {options_.name, std::move(peers), owner, begun});
 }
 
 int channel_set::missing(std::uint64_t epoch) noexcept {

@@ -124,6 +124,7 @@ class channel_setup {
                 for (C& c : lane) c.refuse();
         });
     }
+    [[nodiscard]] std::uint32_t plan_id() const noexcept { return plan_id_; }
     /// After the last step: the block, for its new owner. Its start is nullptr if no end needs one.
     [[nodiscard]] parked_block release_block() noexcept { return block_.release(); }
 

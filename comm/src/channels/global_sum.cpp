@@ -83,7 +83,12 @@ global_sum::global_sum(const comm::job& j, int max_values, std::span<const int> 
         step& s = steps_.emplace_back();
         s.left = swap.left;
         s.small = channels_to(j, peers, small_values, "global sum");
-        if (max_values_ > small_values) s.large = channels_to(j, peers, max_values_, "large global sum");
+        s.small.find_crossed_waits(this,
+                                   [](const void* sum) { return static_cast<const global_sum*>(sum)->small_epoch_; });
+        if (max_values_ <= small_values) continue;
+        s.large = channels_to(j, peers, max_values_, "large global sum");
+        s.large.find_crossed_waits(this,
+                                   [](const void* sum) { return static_cast<const global_sum*>(sum)->large_epoch_; });
     }
     // Above the group some ranks have no partner in a step. The group's step stays, even for one rank: each sum begins
     // there.

@@ -166,6 +166,30 @@ struct opinions {
     }
 };
 
+/// A range of ranks in a broadcast: the root that its lowest rank names, the lowest rank that names another one, and the
+/// value, once the range contains the root.
+struct broadcast_part {
+    int root = 0;
+    int other = -1; ///< -1: they agree
+    int others_root = 0;
+    bool has_value = false;
+    std::string value;
+
+    [[nodiscard]] std::string text() const {
+        return wire_writer().number(root).number(other).number(others_root).number(has_value).text(value).take();
+    }
+    static broadcast_part of(const std::string& bytes) {
+        wire_reader reader(bytes);
+        broadcast_part p;
+        p.root = reader.number<int>();
+        p.other = reader.number<int>();
+        p.others_root = reader.number<int>();
+        p.has_value = reader.number<bool>();
+        p.value = reader.text();
+        return p;
+    }
+};
+
 /// For error messages: the first of two values that differ, cut to a part of its line that shows the first difference.
 std::string shown(std::string_view value, std::string_view other) {
     constexpr std::size_t most = 120, before = 40;
@@ -192,10 +216,33 @@ std::vector<std::string> job::gather(std::string_view mine) const {
 
 std::string job::broadcast(std::string_view mine, int root) const {
     require_rank(root, ranks(), "broadcast of");
-    // Of two ranges only one can contain the root, which puts a byte before its value.
-    const std::string value = rank() == root ? opened(call::broadcast, mine) : std::string();
-    return combine_as(*core_, call::broadcast, value, first_said, "a broadcast of rank " + std::to_string(root))
-        .substr(1);
+    const auto join = [](const std::string& lower, const std::string& upper, int first) {
+        broadcast_part low = broadcast_part::of(lower), up = broadcast_part::of(upper);
+        if (low.other < 0 && low.root != up.root) {
+            low.other = first;
+            low.others_root = up.root;
+        } else if (low.other < 0) {
+            low.other = up.other;
+            low.others_root = up.others_root;
+        }
+        if (low.other >= 0) { // nobody gets a value
+            low.value.clear();
+        } else if (up.has_value) { // of two ranges only one can contain the root
+            low.has_value = true;
+            low.value = std::move(up.value);
+        }
+        return low.text();
+    };
+    broadcast_part own;
+    own.root = root;
+    own.has_value = rank() == root;
+    if (own.has_value) own.value = mine;
+    broadcast_part all = broadcast_part::of(
+        combine_as(*core_, call::broadcast, own.text(), join, "a broadcast of rank " + std::to_string(root)));
+    if (all.other < 0) return std::move(all.value);
+    throw input_error("ranks disagree on the root of a broadcast: rank 0 names rank " + std::to_string(all.root) +
+                      ", rank " + std::to_string(all.other) + " names rank " + std::to_string(all.others_root) +
+                      "; name the same one on all ranks");
 }
 
 void job::barrier() const { combine_as(*core_, call::barrier, {}, first_said, "every rank at a barrier"); }

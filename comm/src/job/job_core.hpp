@@ -5,6 +5,7 @@
 #include "activity.hpp"
 #include "background_work.hpp"
 #include "control/control_plane.hpp"
+#include "crossed_waits.hpp"
 #include "networks.hpp"
 #include "node/node_slab.hpp"
 #include "open_windows.hpp"
@@ -65,6 +66,7 @@ class job_core {
     std::optional<costs> measured;  // measured_costs()
     background_work background;
     open_windows windows;
+    crossed_waits crossed;
     parked_memory parked;
     std::atomic<int> farewell_of{failure_record::nobody}; // the rank that closed its end of what this rank waited for
 

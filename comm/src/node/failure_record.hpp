@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first object in each slab: what ended the job, written once by the rank that noticed it first; the rank that the
-// slab's owner waits for; and the rank that reports it as unresponsive. Changes raise layout_number
+// The first object in each slab: what ended the job, written once by the rank that noticed it first; what the slab's
+// owner waits for, and from whom; and the rank that reports it as unresponsive. Changes raise layout_number
 // (job/layout_number.hpp).
 #pragma once
 
@@ -45,6 +45,10 @@ struct failure_record {
     // Which rank reports unresponsive ranks on stderr (stall_watch): written by ranks of this node; nobody: none does.
     std::atomic<std::int32_t> reported_by{nobody}; ///< the rank that reports the slab's owner
     std::atomic<std::int32_t> reports_far{nobody}; ///< the rank that reports one elsewhere; in the node's first slab
+
+    // Waits that cross (crossed_waits.hpp); 0: none. Cleared in the order unbegun, awaited when the wait ends.
+    std::atomic<std::uint64_t> awaited_epoch{0}; ///< of which channel set the owner awaits which epoch
+    std::atomic<std::uint64_t> unbegun_epoch{0}; ///< one that a peer awaits and that the owner has not begun
 };
 
 } // namespace halocline::comm

@@ -157,6 +157,13 @@ class channel_set {
     /// for what step does: once in so many polls while the wait spins, after that between any two.
     /// Pre: step is noexcept and never waits; no wait of this rank is in progress; polls > 0.
     void work_in_every_wait(void* object, void (*step)(void* object), std::uint32_t polls = 1);
+    /// From now on a wait for an epoch of this set ends the job, with an error that names both, once it is certain that
+    /// a peer on this host waits for an epoch of another such set, and that each rank has not begun what the other
+    /// waits for; waits in other threads than the one that calls this are left alone. Sets of one owner are not compared.
+    /// begun(owner): the epoch of this set that this rank has begun last.
+    /// Pre: epochs are begun only in calls of the program, never in the work of a wait.
+    /// Cost: nothing until a wait has lasted for some milliseconds.
+    void find_crossed_waits(const void* owner, std::uint64_t (*begun)(const void* owner));
     /// True if wait(epoch) would return at once, which includes, after a while, that a rank has died. While it is false
     /// each call also does the work of every wait (work_in_every_wait()), so a loop around it advances the rank's other
     /// exchanges too.
@@ -235,8 +242,9 @@ class channel_set {
     std::byte* block_ = nullptr; // control lines and slots of the self and shm lanes, in this rank's slab
     std::size_t block_bytes_ = 0;
     std::size_t memory_bytes_ = 0; // the block and the buffers of the other lanes
-    int short_spin_ = 0;           // polls of spin(); 0 if a transport of this set needs calls to make progress
-    void* worker_ = nullptr;       // this set's entry in work_in_every_wait()
+    std::uint32_t plan_id_ = 0;
+    int short_spin_ = 0;     // polls of spin(); 0 if a transport of this set needs calls to make progress
+    void* worker_ = nullptr; // this set's entry in work_in_every_wait()
     std::uint64_t waits_yielded_ = 0, fruitless_tests_ = 0;
     status status_ = status::ok;
 };

@@ -43,7 +43,8 @@ class global_sum {
     /// Shape: up to max_values doubles, the same number on every rank.
     /// Err:  status::wrong_data, within milliseconds, if the sizes differ or are too large, or if some ranks of a group
     /// ask for a sum and others for a maximum; pending() says what each asked for. misused between start() and
-    /// finish(). peer_died, aborted or timed_out if a rank can no longer take part.
+    /// finish(). peer_died, aborted or timed_out if a rank can no longer take part. aborted also, usually within 0.1 s,
+    /// if two ranks of a node wait in different sums or exchanges, neither of which the other has begun.
     /// Cost: messages of 8 bytes per value (1 or 2 values travel inside the control line): to each other rank of the
     /// group, and to one, seldom two, per level above.
     [[nodiscard]] status operator()(std::span<double> values) noexcept;

@@ -166,7 +166,8 @@ class job {
     // ranks) messages.  Err: rank_failure; input_error: no such rank.
     /// Every rank's bytes, by rank.  Cost: O(ranks).
     [[nodiscard]] std::vector<std::string> gather(std::string_view mine) const;
-    /// The bytes of `root`, on every rank.
+    /// The bytes of `root`, on every rank.  Err: input_error on every rank, naming two ranks and both roots, if they
+    /// differ.
     [[nodiscard]] std::string broadcast(std::string_view mine, int root = 0) const;
     void barrier() const;
     /// Sends out[i] to peers[i], and returns what they sent. A peer may appear several times (order is kept), and may

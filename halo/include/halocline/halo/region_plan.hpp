@@ -131,6 +131,8 @@ class region_plan {
     [[nodiscard]] bool test() noexcept;
     /// Waits until everything is in place here, and everything this rank sends has left. In a team it returns when
     /// every member has called it.
+    /// Err: aborted, usually within 0.1 s, if a peer of this node waits for another plan or sum, and neither rank has
+    ///      begun what the other waits for.
     [[nodiscard]] comm::status finish(team t = {}) noexcept;
     /// finish() that throws on a bad status.
     /// Err: input_error: start() was given a binding that does not exist, or came before finish(), or finish() without
@@ -155,6 +157,8 @@ class region_plan {
     friend class shell_plan;
     /// Another plan drives this one, with its team: it calls begin() and complete() as member 0.
     void join(std::shared_ptr<copying_team> threads);
+    /// Its exchanges follow those of `first`, which are begun by calls.
+    void follow(const region_plan& first);
     void begin(int which) noexcept;
     comm::status complete() noexcept;
     [[nodiscard]] bool has_arrived() noexcept;

@@ -60,7 +60,10 @@ class shell_plan {
     void start_reverse(int which = 0, team t = {}) noexcept;
     /// Moves what can be moved now. True if finish() would not wait.
     [[nodiscard]] bool test() noexcept;
-    /// Waits until all ghosts (of a reverse exchange: all sums) are in place.  Err: a bad status stays bad.
+    /// Waits until all ghosts (of a reverse exchange: all sums) are in place.
+    /// Err: a bad status stays bad. aborted, usually within 0.1 s, if a peer of this node waits for the other direction,
+    ///      or for another plan or sum, and neither rank has begun what the other waits for: finish_or_throw() names
+    ///      both.
     [[nodiscard]] comm::status finish(team t = {}) noexcept;
     /// finish() that throws on a bad status.
     /// Err: input_error: a binding that does not exist, start_reverse() without options().reverse, start() before

@@ -76,8 +76,10 @@ class field {
     [[nodiscard]] T& at(std::int64_t site, int c) { return data_[offset(site, c)]; }
     [[nodiscard]] const T& at(std::int64_t site, int c) const { return data_[offset(site, c)]; }
 
-    /// Pre: other has the same site order and number of components.
+    /// Shape: other has as many components, and each site in the same place; its order may be another object.
+    /// Err: input_error if not; nothing is copied.
     void copy_from(const field& other) {
+        if (!has_shape_of(other)) refuse_shape_of(other);
         std::copy_n(other.data_, size_, data_);
         mark_written();
     }
@@ -110,6 +112,20 @@ class field {
             throw input_error("a field of " + std::to_string(components) + " components on " + std::to_string(sites) +
                               " sites: no memory can hold it");
         return static_cast<std::size_t>(sites * components);
+    }
+    [[nodiscard]] bool has_shape_of(const field& other) const {
+        if (order_ == nullptr || other.order_ == nullptr) return order_ == other.order_;
+        return components_ == other.components_ && order_->places_as(*other.order_);
+    }
+    [[noreturn]] void refuse_shape_of(const field& other) const {
+        const auto shown = [](const field& f) {
+            return f.order_
+                       ? std::to_string(f.components_) + " components on a box of " + to_string(f.order_->extents())
+                       : std::string("nothing");
+        };
+        const std::string mine = shown(*this), its = shown(other);
+        throw input_error("copy_from(): a field of " + its + " can't be copied to one of " + mine +
+                          (mine == its ? " in another site order" : "") + "; both must have the same shape and order");
     }
     [[nodiscard]] std::size_t offset(std::int64_t site, int c) const {
         const std::int64_t position = order_->position(site), w = order_->lane_width();

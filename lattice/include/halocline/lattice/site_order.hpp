@@ -79,6 +79,11 @@ class site_order {
     [[nodiscard]] bool is_like(const site_order& other) const {
         return this == &other || (lexicographic_ && other.lexicographic_ && extents_ == other.extents_);
     }
+    /// Is every site in the same place, in as much storage?  Cost: a look at all sites if neither is_like() the other.
+    [[nodiscard]] bool places_as(const site_order& other) const {
+        return is_like(other) || (extents_ == other.extents_ && lane_width_ == other.lane_width_ &&
+                                  outer_sites_ == other.outer_sites_ && position_ == other.position_);
+    }
 
   private:
     site_order() = default;

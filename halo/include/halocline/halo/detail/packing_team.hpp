@@ -7,6 +7,7 @@
 #include <halocline/halo/detail/rendezvous.hpp>
 #include <halocline/lattice/geometry.hpp>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -61,6 +62,10 @@ class packing_team {
     void note_begun(team t, std::uint64_t epoch) noexcept {
         begun_.store(epoch, std::memory_order_relaxed);
         size_.store(t.size, std::memory_order_relaxed);
+    }
+    /// The exchange that was begun last, by one thread or by member 0 of several.
+    [[nodiscard]] std::uint64_t begun() const noexcept {
+        return std::max(started_.load(std::memory_order_acquire), begun_.load(std::memory_order_relaxed));
     }
     /// Has member 0 begun an exchange of which the others have not packed or sent all yet?  Pre: called by member 0.
     [[nodiscard]] bool is_starting(std::uint64_t finished) const noexcept {

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "crossed_waits.hpp"
+
+#include "job_core.hpp"
+
+#include <algorithm>
+
+namespace halocline::comm {
+namespace {
+
+/// An epoch of a set in one word, as records hold it: plan ids count from 1, and no rank is 2^32 epochs ahead.
+constexpr std::uint64_t nothing = 0;
+std::uint64_t in_a_word(std::uint32_t plan_id, std::uint64_t epoch) noexcept {
+    return std::uint64_t{plan_id} << 32 | static_cast<std::uint32_t>(epoch);
+}
+std::uint32_t set_in(std::uint64_t word) noexcept { return static_cast<std::uint32_t>(word >> 32); }
+
+struct crossing {
+    int rank = 0, peer = 0;
+    const crossed_waits::watched_set &here, &there;
+    std::uint32_t id_here = 0, id_there = 0;
+    std::uint64_t epoch_here = 0, epoch_there = 0;
+
+    [[nodiscard]] std::string text() const {
+        const std::string me = "rank " + std::to_string(rank), other = "rank " + std::to_string(peer);
+        const bool alike = here.name == there.name;
+        const auto what = [&](const std::string& name, std::uint32_t id, std::uint64_t epoch) {
+            return "'" + name + "'" + (alike ? " (number " + std::to_string(id) + ")" : "") + " epoch " +
+                   std::to_string(epoch);
+        };
+        return me + " waits for " + what(here.name, id_here, epoch_here) + ", which " + other +
+               " has not started, and " + other + " for " + what(there.name, id_there, epoch_there) + ", which " + me +
+               " has not started: make the same calls on all ranks, in one order";
+    }
+};
+
+} // namespace
+
+const crossed_waits::watched_set* crossed_waits::find(std::uint32_t plan_id) const noexcept {
+    const auto place = sets_.find(plan_id);
+    return place == sets_.end() || place->second.maker != this_thread() ? nullptr : &place->second;
+}
+
+status crossed_waits::look(job_core& core, std::uint32_t plan_id, std::uint64_t epoch) noexcept {
+    const watched_set* const here = find(plan_id);
+    if (here == nullptr) return status::ok;
+    failure_record& own = core.memory->record();
+    const std::uint64_t awaited_here = in_a_word(plan_id, epoch);
+    own.awaited_epoch.store(awaited_here, std::memory_order_release);
+    for (const int peer : here->peers) {
+        if (peer == core.rank || core.peer_base[peer] == nullptr) continue;
+        const failure_record& its = core.record_of(peer);
+        const std::uint64_t awaited = its.awaited_epoch.load(std::memory_order_acquire);
+        const watched_set* const there = find(set_in(awaited));
+        if (there == nullptr || there->owner == here->owner || !std::ranges::binary_search(there->peers, peer))
+            continue;
+        const std::uint64_t next = there->begun(there->owner) + 1;
+        if (in_a_word(set_in(awaited), next) != awaited) continue;
+        own.unbegun_epoch.store(awaited, std::memory_order_release);
+        // Read after awaited_epoch: so it is of the peer's present wait, which can't end before this rank's.
+        if (its.unbegun_epoch.load(std::memory_order_acquire) != awaited_here) continue;
+        try {
+            const crossing found{core.rank, peer, *here, *there, plan_id, set_in(awaited), epoch, next};
+            core.publish(status::aborted, core.rank, found.text());
+        } catch (...) { // no memory for the text
+            core.publish(status::aborted, core.rank, "ranks make different calls");
+        }
+        core.notice();
+        return core.failed();
+    }
+    return status::ok;
+}
+
+void crossed_waits::over(job_core& core) noexcept {
+    failure_record& own = core.memory->record();
+    if (own.awaited_epoch.load(std::memory_order_relaxed) == nothing) return;
+    own.unbegun_epoch.store(nothing, std::memory_order_release);
+    own.awaited_epoch.store(nothing, std::memory_order_release);
+}
+
+} // namespace halocline::comm

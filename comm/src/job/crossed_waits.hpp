@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two ranks that wait for each other, each in a call that the other has not made: start() against start_reverse(), sums
+// or exchanges in different orders. Neither wait would end before its deadline.
+//
+// Each rank judges only itself. In a wait that lasts it writes into its record what it waits for, and, once it sees that
+// a peer waits for something that it has not begun, that it has not. It begins nothing before its wait ends. So if two
+// ranks say that of what the other waits for, neither wait can end. Messages under way, peers that are ahead, and calls
+// that cross but overlap (begin A, begin B; begin B, begin A) don't look like that. A rank says nothing about sets that
+// another thread made: that one may begin their epochs during the wait.
+#pragma once
+
+#include <halocline/comm/status.hpp>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace halocline::comm {
+
+class job_core;
+
+/// The channel sets of a rank whose epochs are begun by calls of the program.
+class crossed_waits {
+  public:
+    struct watched_set {
+        std::string name;
+        std::vector<int> peers; ///< in ascending order
+        /// Between sets of one owner nothing is crossed: it finds out itself.
+        const void* owner = nullptr;
+        std::uint64_t (*begun)(const void* owner) = nullptr; ///< the epoch begun last
+        const void* maker = nullptr;                         ///< the thread that added it
+    };
+    void add(std::uint32_t plan_id, watched_set set) {
+        set.maker = this_thread();
+        sets_.insert_or_assign(plan_id, std::move(set));
+    }
+    void remove(std::uint32_t plan_id) noexcept { sets_.erase(plan_id); }
+
+    /// To be called now and then in a wait for that epoch of a set. If the wait is crossed with a peer's, ends the job,
+    /// and returns the status with which it ended.  Cost: a few loads per peer of the set.
+    [[nodiscard]] status look(job_core& core, std::uint32_t plan_id, std::uint64_t epoch) noexcept;
+    /// Such a wait has ended.
+    void over(job_core& core) noexcept;
+
+  private:
+    static const void* this_thread() noexcept {
+        static thread_local char mark;
+        return &mark;
+    }
+    /// nullptr: there is none, or another thread made it.
+    [[nodiscard]] const watched_set* find(std::uint32_t plan_id) const noexcept;
+
+    std::map<std::uint32_t, watched_set> sets_;
+};
+
+} // namespace halocline::comm

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums that ranks call in different orders: all ranks are told which, long before the deadline.
+#include <halocline/base/error.hpp>
+#include <halocline/comm/global_sum.hpp>
+#include <halocline/comm/job.hpp>
+#include <halocline_test/refusal.hpp>
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace halocline::comm;
+using halocline_test::refusal;
+
+/// The error of each rank. They call one sum, then another; where calls_second_first(rank) is true, the other way round.
+template <class First>
+std::vector<std::string> told(int ranks, int group, std::size_t values, First&& calls_second_first) {
+    std::vector<std::string> texts(static_cast<std::size_t>(ranks));
+    run_threads(ranks, [&](const job& j) {
+        global_sum one(j, 8, {}, group), two(j, 8, {}, group);
+        std::vector<double> ones(8, 1.0), own(values, 1.0);
+        for (int k = 0; k < 3; ++k) one.sum_or_throw(ones);
+        two.sum_or_throw(own);
+        const bool crossed = calls_second_first(j.rank());
+        texts[j.rank()] = refusal<halocline::error>([&] {
+            (crossed ? two : one).sum_or_throw(own);
+            (crossed ? one : two).sum_or_throw(own);
+        });
+    });
+    return texts;
+}
+
+void expect_crossed(const std::vector<std::string>& texts) {
+    for (const std::string& text : texts) {
+        EXPECT_NE(text.find(" gave up while this rank waited for "), std::string::npos) << text;
+        EXPECT_NE(text.find("global sum' (number "), std::string::npos) << text;
+        EXPECT_TRUE(text.ends_with(" has not started: make the same calls on all ranks, in one order")) << text;
+        EXPECT_EQ(text.substr(text.find(": rank ", text.find("gave up"))),
+                  texts[0].substr(texts[0].find(": rank ", texts[0].find("gave up"))));
+    }
+}
+
+TEST(CrossedSums, AreToldToAllRanks) {
+    for (const int ranks : {2, 3, 7})
+        for (const std::size_t values : {std::size_t{1}, std::size_t{8}})
+            for (const int odd : {0, ranks - 1})
+                expect_crossed(told(ranks, 0, values, [odd](int rank) { return rank == odd; }));
+}
+
+TEST(CrossedSums, AreToldBetweenGroupsOfRanks) {
+    for (const int group : {2, 4}) expect_crossed(told(8, group, 2, [](int rank) { return rank == 5; }));
+    for (const int group : {1, 2, 4}) // each group is consistent
+        expect_crossed(told(8, group, 2, [](int rank) { return rank >= 4; }));
+}
+
+TEST(CrossedSums, OneThatIsSplitIsToldToo) {
+    std::vector<std::string> texts(2);
+    run_threads(2, [&](const job& j) {
+        global_sum one(j), two(j);
+        double value = 1;
+        texts[j.rank()] = refusal<halocline::error>([&] {
+            global_sum& first = j.rank() == 0 ? one : two;
+            first.start({&value, 1});
+            if (const status s = first.finish({&value, 1}); s != status::ok) j.fail(s, first.pending());
+        });
+    });
+    expect_crossed(texts);
+}
+
+} // namespace
