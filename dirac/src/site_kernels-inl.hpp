@@ -68,7 +68,7 @@ struct site_kernels {
     static HWY_INLINE half_spinor<V> project(const T* psi) {
         constexpr int mu = direction(F);
         return {add_times_i<power(F, 0)>(load_spin<W>(psi, 0), load_spin<W>(psi, gamma[mu][0].column)),
-                 add_times_i<power(F, 1)>(load_spin<W>(psi, 1), load_spin<W>(psi, gamma[mu][1].column))};
+                add_times_i<power(F, 1)>(load_spin<W>(psi, 1), load_spin<W>(psi, gamma[mu][1].column))};
     }
 
     /// Colour c of psi += all of (1 -+ gamma_mu) w, given that colour of its upper half; psi has lane stride Stride.

@@ -67,8 +67,9 @@ class coarse_operator {
     [[nodiscard]] int components() const { return 2 * rows_; }
 
     /// Element (row, column) of the matrix by which a coarse site of this rank (its lexicographic index) takes its
-    /// neighbour behind face f (link = f.index()), or itself (link = -1). For tests. If both neighbours in a dimension are the same site (global extent 2), their
-    /// links are added up in the high one; if the site is its own neighbour (extent 1), in the diagonal.
+    /// neighbour behind face f (link = f.index()), or itself (link = -1). For tests. If both neighbours in a dimension
+    /// are the same site (global extent 2), their links are added up in the high one; if the site is its own neighbour
+    /// (extent 1), in the diagonal.
     [[nodiscard]] std::complex<float> element(std::int64_t site, int link, int row, int column) const;
 
     [[nodiscard]] halo::plan_statistics statistics() const; ///< of its plans, since the last reset

@@ -42,7 +42,8 @@ class field_space {
     void axpy(vector& y, complex a, const vector& x) const { combine(y, 1, {&a, 1}, {&x, 1}); }
     /// y = alpha y + sum_i c_i v_i.  Cost: reads y and every v_i once, writes y once.
     void combine(vector& y, double alpha, std::span<const complex> c, std::span<const vector> v) const;
-    /// products_i = <v_i, x>; infinite or NaN beyond 1e308, as for two vectors of norm 1e155.  Cost: one global sum; reads x and every v_i once.
+    /// products_i = <v_i, x>; infinite or NaN beyond 1e308, as for two vectors of norm 1e155.
+    /// Cost: one global sum; reads x and every v_i once.
     [[nodiscard]] comm::status multi_dot(std::span<const vector> v, const vector& x, std::span<complex> products);
     /// norm = ||x||, right to rounding where it is a normal number of fp64; infinite or NaN if x holds such a number.
     /// Cost: one global sum; a second one only if x = 0, or the squares under- or overflow.
