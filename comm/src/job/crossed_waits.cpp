@@ -15,24 +15,26 @@ std::uint64_t in_a_word(std::uint32_t plan_id, std::uint64_t epoch) noexcept {
 }
 std::uint32_t set_in(std::uint64_t word) noexcept { return static_cast<std::uint32_t>(word >> 32); }
 
-struct crossing {
-    int rank = 0, peer = 0;
-    const crossed_waits::watched_set &here, &there;
-    std::uint32_t id_here = 0, id_there = 0;
-    std::uint64_t epoch_here = 0, epoch_there = 0;
-
-    [[nodiscard]] std::string text() const {
-        const std::string me = "rank " + std::to_string(rank), other = "rank " + std::to_string(peer);
-        const bool alike = here.name == there.name;
-        const auto what = [&](const std::string& name, std::uint32_t id, std::uint64_t epoch) {
-            return "'" + name + "'" + (alike ? " (number " + std::to_string(id) + ")" : "") + " epoch " +
-                   std::to_string(epoch);
-        };
-        return me + " waits for " + what(here.name, id_here, epoch_here) + ", which " + other +
-               " has not started, and " + other + " for " + what(there.name, id_there, epoch_there) + ", which " + me +
-               " has not started: make the same calls on all ranks, in one order";
-    }
+/// What one of two ranks waits for.
+struct wait {
+    int rank = 0;
+    const std::string& name;
+    std::uint32_t plan_id = 0;
+    std::uint64_t epoch = 0;
 };
+
+/// The same words on both ranks: they often find out together.
+std::string text_of_crossed(const wait& one, const wait& two) {
+    const wait &first = one.rank < two.rank ? one : two, &second = one.rank < two.rank ? two : one;
+    const auto rank_of = [](const wait& w) { return "rank " + std::to_string(w.rank); };
+    const auto what = [&](const wait& w) {
+        return "'" + w.name + "'" + (one.name == two.name ? " (number " + std::to_string(w.plan_id) + ")" : "") +
+               " epoch " + std::to_string(w.epoch);
+    };
+    return rank_of(first) + " waits for " + what(first) + ", which " + rank_of(second) + " has not started, and " +
+           rank_of(second) + " for " + what(second) + ", which " + rank_of(first) +
+           " has not started: make the same calls on all ranks, in one order";
+}
 
 } // namespace
 
@@ -60,8 +62,9 @@ status crossed_waits::look(job_core& core, std::uint32_t plan_id, std::uint64_t 
         // Read after awaited_epoch: so it is of the peer's present wait, which can't end before this rank's.
         if (its.unbegun_epoch.load(std::memory_order_acquire) != awaited_here) continue;
         try {
-            const crossing found{core.rank, peer, *here, *there, plan_id, set_in(awaited), epoch, next};
-            core.publish(status::aborted, core.rank, found.text());
+            core.publish(
+                status::aborted, core.rank,
+                text_of_crossed({core.rank, here->name, plan_id, epoch}, {peer, there->name, set_in(awaited), next}));
         } catch (...) { // no memory for the text
             core.publish(status::aborted, core.rank, "ranks make different calls");
         }
