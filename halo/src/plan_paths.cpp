@@ -61,7 +61,7 @@ void plan::choose_paths(const comm::costs& costs) {
 void plan::review_paths() noexcept {
     channels_.for_each([&](auto& channel) {
         message_writer& writer = writers_[channel.index()];
-        looks_.look(writer.watch(), channel.target(epoch_ + 1) + writer.bytes() / 2);
+        if (writer.watch().watches()) writer.watch().read(looks_.look(channel.target(epoch_ + 1) + writer.bytes() / 2));
     });
     if (!looks_.looked(times_.last_stamp())) return;
     for (std::size_t m = 0; m < messages_.size(); ++m) {

@@ -71,8 +71,7 @@ region_plan::state::state(const comm::job& j, const std::vector<transfer>& sends
     slab = job.memory().base();
     make_channels(shape);
     times = exchange_times(job, channels);
-    if (std::any_of(messages.begin(), messages.end(), [](const region_message& m) { return m.watch.watches(); }))
-        looks = look_times(comm::ticks());
+    if (std::ranges::any_of(messages, &region_message::is_watched)) looks = look_times(comm::ticks());
     reported.reserve(receives.size());
 }
 
@@ -131,6 +130,7 @@ void region_plan::state::start(int which) noexcept {
     unreported = 0;
     unsent = 0;
     looking = looks.due(stamp != 0 ? stamp : times.last_stamp());
+    channels.note_thread();
     channels.prepare(k);
     channels.for_each_direct([&](auto& channel) { // first, so that the peers can continue
         channel.free(k, static_cast<std::uint32_t>(which));
@@ -250,7 +250,7 @@ void region_plan::state::send_direct() noexcept {
 void region_plan::state::review_paths() noexcept {
     if (!looking || !looks.looked(times.last_stamp())) return;
     for (region_message& m : messages) {
-        if (!m.watch.watches()) continue;
+        if (!m.is_watched()) continue;
         bool changed = m.watch.decide() && !m.goes_by_slot();
         if (m.by_slot) {
             changed = (m.by_slot->watch.decide() && m.goes_by_slot()) || changed;

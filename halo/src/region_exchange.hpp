@@ -74,9 +74,10 @@ struct region_plan::state {
     /// Measures, before a message is written, how far away this byte of it is.  Pre: called by the driver; the byte may
     /// be written.
     void look_at(region_message& m, std::byte* middle) noexcept {
-        if (!looking) return;
-        const std::uint64_t ticks = looks.look(m.watch, middle);
-        if (!m.by_slot || ticks == 0) return;
+        if (!looking || !m.is_watched()) return;
+        const std::uint64_t ticks = looks.look(middle);
+        m.watch.read(ticks);
+        if (!m.by_slot) return;
         m.by_slot->watch.read(ticks);
         m.by_slot->distance.read(ticks);
     }

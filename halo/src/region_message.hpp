@@ -63,6 +63,8 @@ struct region_message {
     [[nodiscard]] bool is_assembled(const site_shape& shape) const noexcept {
         return path != halo::path::direct && shape.bytes() <= largest_streamed_site;
     }
+    /// Depends what this rank sends on how far away its lines are?
+    [[nodiscard]] bool is_watched() const noexcept { return by_slot || watch.watches(); }
     /// Does what this rank sends now go by slot?
     [[nodiscard]] bool goes_by_slot() const noexcept { return by_slot && by_slot->distance.far(); }
     /// How it travels now.

@@ -25,6 +25,7 @@ std::vector<std::string> told(int ranks, int group, std::size_t values, First&& 
         std::vector<double> ones(8, 1.0), own(values, 1.0);
         for (int k = 0; k < 3; ++k) one.sum_or_throw(ones);
         two.sum_or_throw(own);
+        j.barrier(); // so that no rank is still in a sum when the job ends
         const bool crossed = calls_second_first(j.rank());
         texts[j.rank()] = refusal<halocline::error>([&] {
             (crossed ? two : one).sum_or_throw(own);

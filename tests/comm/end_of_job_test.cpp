@@ -4,13 +4,20 @@
 
 #include <halocline/comm/job.hpp>
 
+#include <halocline_test/refusal.hpp>
+
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdint>
+#include <cstring>
+#include <string>
+#include <thread>
 
 namespace {
 
 using namespace halocline::comm;
+using halocline_test::refusal;
 
 TEST(EndOfJob, IsToldThoughWhoBeganToTellItWasKilled) {
     run_threads(1, [](const job& j) {
@@ -41,6 +48,25 @@ TEST(EndOfJob, ItsFirstWordsStayThoughASlowWriterFinishesAfterThem) {
 
         EXPECT_EQ(record.end(), end);
         EXPECT_STREQ(end->text, "in its place");
+    });
+}
+
+TEST(EndOfJob, ARankThatFailsMeanwhileWaitsForItsWords) {
+    run_threads(1, [](const job& j) {
+        failure_record& record = j.core().memory->record();
+        record.state.store(1); // a peer is writing
+        std::thread peer([&] {
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+            job_end words{.why = status::aborted, .culprit = 0};
+            std::strcpy(words.text, "the cause");
+            record.ends[1] = words;
+            record.state.store(2);
+        });
+
+        const std::string text = refusal<rank_failure>([&] { j.core().raise(status::aborted, "a message"); });
+
+        peer.join();
+        EXPECT_TRUE(text.ends_with(" gave up while this rank waited for a message: the cause")) << text;
     });
 }
 

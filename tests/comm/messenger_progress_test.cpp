@@ -59,9 +59,11 @@ TEST(Messenger, OtherWaitsLookForMessagesOnlyWhileSomethingIsUnderWay) {
         message_request receive;
         m.irecv(receive, in, rank_before(j), 7);
         idle_barrier meet(j);
-        meet();
-        if (j.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
-        j.barrier();
+        for (int k = 0; k < 5; ++k) { // a rank without a processor does not look
+            meet();
+            if (j.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+            j.barrier();
+        }
         EXPECT_TRUE(j.rank() == 0 || m.counts().served > before);
         ok_or_fail(m, m.send(out, next_rank(j), 7));
         ok_or_fail(m, m.wait(receive));

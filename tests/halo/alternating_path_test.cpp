@@ -51,12 +51,21 @@ field<double> padded(const comm::job& j, int components) {
 
 } // namespace
 
+/// Also where nothing but the way could change: lines are not claimed, and a site fills none that could be streamed.
 TEST(AlternatingPath, FollowsTheCores) {
-    for (const bool far : {false, true}) {
+    struct point {
+        bool far;
+        double claimed_ratio; ///< 1.1: claiming lines does not pay
+        int components;
+    };
+    for (const auto [far, claimed_ratio, components] :
+         {point{false, 0, 12}, {true, 0, 12}, {false, 1.1, 12}, {true, 1.1, 12}, {false, 1.1, 3}, {true, 1.1, 3}}) {
         std::barrier meet(2);
-        run(2, [&](const comm::job& j) {
-            comm::assume_costs(j, made_up(far, far ? never_far : always_far));
-            field<double> x = padded(j, 12);
+        run(2, [&, far = far, claimed_ratio = claimed_ratio, components = components](const comm::job& j) {
+            comm::costs costs = made_up(far, far ? never_far : always_far);
+            costs.claimed_ratio = claimed_ratio;
+            comm::assume_costs(j, costs);
+            field<double> x = padded(j, components);
             shell_plan p(j, cut_in_x, {.widths = one_in_x}, {halo::bind(x)});
             const std::string first = far ? "packed" : "direct", then = far ? "direct" : "packed";
             for (std::uint64_t k = 1; k <= 3 * readings_in_a_row; ++k) {

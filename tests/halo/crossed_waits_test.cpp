@@ -74,6 +74,7 @@ TEST(CrossedWaits, StartAgainstStartReverseIsToldToAll) {
                 shell_plan p(j, cut, c.options, {halo::bind(x)});
                 p.start();
                 p.finish_or_throw();
+                j.barrier(); // so that no rank is still in that exchange when the job ends
                 texts[j.rank()] = refusal<halocline::error>([&] {
                     j.rank() == odd ? p.start_reverse() : p.start();
                     p.finish_or_throw();
@@ -112,6 +113,26 @@ TEST(CrossedWaits, PlansInDifferentOrdersAndASumAreToldToAll) {
 
     expect_both(plans, "a", "b");
     expect_both(sums, "a", "global sum");
+}
+
+/// One thread of a rank starts one of two plans, late, while the other waits; the neighbour's threads do the reverse.
+TEST(CrossedWaits, RanksOfSeveralThreadsAreLeftAlone) {
+    const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
+    run(2, [&](const comm::job& j) {
+        const field<double> x(cut.local_box(j.rank()).extents, 2);
+        halo::plan a(j, cut, {.name = "a", .bytes_per_site = 16}), b(j, cut, {.name = "b", .bytes_per_site = 16});
+        halo::plan &here = j.rank() == 0 ? a : b, &there = j.rank() == 0 ? b : a;
+        for (const int pause_ms : {0, 300}) {
+            here.start(x);
+            std::thread other([&] {
+                std::this_thread::sleep_for(std::chrono::milliseconds(pause_ms));
+                there.start(x);
+            });
+            EXPECT_EQ(here.finish(), status::ok);
+            other.join();
+            EXPECT_EQ(there.finish(), status::ok);
+        }
+    });
 }
 
 /// An exchange or a sum, to be started and finished.

@@ -2,6 +2,7 @@
 #include <halocline/comm/job.hpp>
 #include <halocline/solvers/fgmres.hpp>
 #include <halocline/solvers/field_space.hpp>
+#include <halocline/solvers/minimal_residual.hpp>
 #include <halocline_test/allocation_counter.hpp>
 #include <halocline_test/refusal.hpp>
 
@@ -167,6 +168,29 @@ TEST(FieldSpaceDouble, NormIsInfiniteWhereItOverflowsAndForAnInfinity) {
 
         EXPECT_EQ(norm, std::numeric_limits<double>::infinity()) << number;
     }
+}
+
+/// The numbers of the source and the solution are floats, its norm is none.
+TEST(FieldSpaceFloat, MinimalResidualSolvesForANormBeyondFloats) {
+    const comm::job job = comm::job::single();
+    comm::global_sum sum(job);
+    field_space<float> space(lattice::site_order::lexicographic({8, 4, 4, 4}), 24, sum);
+    lattice::field<float> b = space.make(), x = space.make();
+    for (std::int64_t site = 0; site < b.volume(); ++site)
+        for (int c = 0; c < 24; ++c) b.at(site, c) = 4e36F;
+    auto apply = [](lattice::field<float>& y, const lattice::field<float>& v) {
+        for (std::int64_t site = 0; site < v.volume(); ++site)
+            for (int c = 0; c < 24; ++c) y.at(site, c) = (c < 12 ? 2.0F : 3.0F) * v.at(site, c);
+        return comm::status::ok;
+    };
+    solvers::minimal_residual_workspace<lattice::field<float>> work(space);
+    solvers::minimal_residual_options options;
+    options.tolerance = 1e-5;
+
+    const solvers::solve_report report = solvers::minimal_residual(space, apply, b, x, work, options);
+
+    EXPECT_TRUE(report.converged()) << to_string(report.status);
+    EXPECT_NEAR(x.at(0, 0) / 2e36F, 1, 1e-4);
 }
 
 TEST(FieldSpaceDouble, RefusesAnOddNumberOfComponents) {

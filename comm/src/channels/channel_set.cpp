@@ -171,6 +171,10 @@ void channel_set::find_crossed_waits(const void* owner, std::uint64_t (*begun)(c
     core_->crossed.add(plan_id_, {options_.name, std::move(peers), owner, begun});
 }
 
+void channel_set::note_thread() noexcept {
+    if (core_ != nullptr) core_->crossed.note_thread();
+}
+
 int channel_set::missing(std::uint64_t epoch) noexcept {
     int peer = nobody;
     for_each_lane([&](auto& lane) {

@@ -83,12 +83,16 @@ global_sum::global_sum(const comm::job& j, int max_values, std::span<const int> 
         step& s = steps_.emplace_back();
         s.left = swap.left;
         s.small = channels_to(j, peers, small_values, "global sum");
-        s.small.find_crossed_waits(this,
-                                   [](const void* sum) { return static_cast<const global_sum*>(sum)->small_epoch_; });
+        s.small.find_crossed_waits(this, [](const void* object) {
+            const auto& sum = *static_cast<const global_sum*>(object);
+            return sum.begun(sum.small_epoch_);
+        });
         if (max_values_ <= small_values) continue;
         s.large = channels_to(j, peers, max_values_, "large global sum");
-        s.large.find_crossed_waits(this,
-                                   [](const void* sum) { return static_cast<const global_sum*>(sum)->large_epoch_; });
+        s.large.find_crossed_waits(this, [](const void* object) {
+            const auto& sum = *static_cast<const global_sum*>(object);
+            return sum.begun(sum.large_epoch_);
+        });
     }
     // Above the group some ranks have no partner in a step. The group's step stays, even for one rank: each sum begins
     // there.
@@ -136,6 +140,7 @@ std::uint32_t global_sum::own_word() const noexcept { return sum_word(own_count_
 void global_sum::publish(std::span<const double> values, std::uint64_t stamp, bool maximum) noexcept {
     if (started_) misused("a sum was begun before finish() of the last");
     if (status_ != status::ok) return;
+    steps_.front().small.note_thread();
     own_count_ = values.size();
     maximum_ = maximum;
     due_ = 0;

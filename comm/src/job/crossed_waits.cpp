@@ -15,6 +15,12 @@ std::uint64_t in_a_word(std::uint32_t plan_id, std::uint64_t epoch) noexcept {
 }
 std::uint32_t set_in(std::uint64_t word) noexcept { return static_cast<std::uint32_t>(word >> 32); }
 
+/// In this order: a peer reads them in the other.
+void clear(failure_record& own) noexcept {
+    own.unbegun_epoch.store(nothing, std::memory_order_release);
+    own.awaited_epoch.store(nothing, std::memory_order_release);
+}
+
 /// What one of two ranks waits for.
 struct wait {
     int rank = 0;
@@ -38,15 +44,39 @@ std::string text_of_crossed(const wait& one, const wait& two) {
 
 } // namespace
 
+void crossed_waits::add(std::uint32_t plan_id, watched_set set) {
+    note_thread();
+    const std::scoped_lock lock(mutex_);
+    sets_.insert_or_assign(plan_id, std::move(set));
+}
+
+void crossed_waits::remove(std::uint32_t plan_id) noexcept {
+    const std::scoped_lock lock(mutex_);
+    sets_.erase(plan_id);
+}
+
+void crossed_waits::note_other_thread() noexcept {
+    const void* none = nullptr;
+    if (thread_.compare_exchange_strong(none, this_thread(), std::memory_order_relaxed)) return;
+    const std::scoped_lock lock(mutex_); // a look that has begun finds all sets as they were
+    several_ = true;
+}
+
 const crossed_waits::watched_set* crossed_waits::find(std::uint32_t plan_id) const noexcept {
     const auto place = sets_.find(plan_id);
-    return place == sets_.end() || place->second.maker != this_thread() ? nullptr : &place->second;
+    return place == sets_.end() ? nullptr : &place->second;
 }
 
 status crossed_waits::look(job_core& core, std::uint32_t plan_id, std::uint64_t epoch) noexcept {
+    note_thread();
+    const std::scoped_lock lock(mutex_);
+    failure_record& own = core.memory->record();
+    if (several_) {
+        clear(own);
+        return status::ok;
+    }
     const watched_set* const here = find(plan_id);
     if (here == nullptr) return status::ok;
-    failure_record& own = core.memory->record();
     const std::uint64_t awaited_here = in_a_word(plan_id, epoch);
     own.awaited_epoch.store(awaited_here, std::memory_order_release);
     for (const int peer : here->peers) {
@@ -56,17 +86,18 @@ status crossed_waits::look(job_core& core, std::uint32_t plan_id, std::uint64_t 
         const watched_set* const there = find(set_in(awaited));
         if (there == nullptr || there->owner == here->owner || !std::ranges::binary_search(there->peers, peer))
             continue;
-        const std::uint64_t next = there->begun(there->owner) + 1;
-        if (in_a_word(set_in(awaited), next) != awaited) continue;
+        const std::uint64_t begun = there->begun(there->owner), next = begun + 1;
+        if (begun == never || in_a_word(set_in(awaited), next) != awaited) continue;
         own.unbegun_epoch.store(awaited, std::memory_order_release);
         // Read after awaited_epoch: so it is of the peer's present wait, which can't end before this rank's.
         if (its.unbegun_epoch.load(std::memory_order_acquire) != awaited_here) continue;
+        const int first = std::min(core.rank, peer); // both ranks may find out at once
         try {
             core.publish(
-                status::aborted, core.rank,
+                status::aborted, first,
                 text_of_crossed({core.rank, here->name, plan_id, epoch}, {peer, there->name, set_in(awaited), next}));
         } catch (...) { // no memory for the text
-            core.publish(status::aborted, core.rank, "ranks make different calls");
+            core.publish(status::aborted, first, "ranks make different calls");
         }
         core.notice();
         return core.failed();
@@ -75,10 +106,8 @@ status crossed_waits::look(job_core& core, std::uint32_t plan_id, std::uint64_t 
 }
 
 void crossed_waits::over(job_core& core) noexcept {
-    failure_record& own = core.memory->record();
-    if (own.awaited_epoch.load(std::memory_order_relaxed) == nothing) return;
-    own.unbegun_epoch.store(nothing, std::memory_order_release);
-    own.awaited_epoch.store(nothing, std::memory_order_release);
+    const std::scoped_lock lock(mutex_);
+    clear(core.memory->record());
 }
 
 } // namespace halocline::comm

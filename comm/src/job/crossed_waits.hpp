@@ -5,14 +5,16 @@
 // Each rank judges only itself. In a wait that lasts it writes into its record what it waits for, and, once it sees that
 // a peer waits for something that it has not begun, that it has not. It begins nothing before its wait ends. So if two
 // ranks say that of what the other waits for, neither wait can end. Messages under way, peers that are ahead, and calls
-// that cross but overlap (begin A, begin B; begin B, begin A) don't look like that. A rank says nothing about sets that
-// another thread made: that one may begin their epochs during the wait.
+// that cross but overlap (begin A, begin B; begin B, begin A) don't look like that. A rank of which several threads
+// begin epochs says nothing: one of them may begin what the peer waits for during the wait of another.
 #pragma once
 
 #include <halocline/comm/status.hpp>
 
+#include <atomic>
 #include <cstdint>
 #include <map>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,17 +31,18 @@ class crossed_waits {
         std::vector<int> peers; ///< in ascending order
         /// Between sets of one owner nothing is crossed: it finds out itself.
         const void* owner = nullptr;
-        std::uint64_t (*begun)(const void* owner) = nullptr; ///< the epoch begun last
-        const void* maker = nullptr;                         ///< the thread that added it
+        std::uint64_t (*begun)(const void* owner) = nullptr; ///< the epoch begun last; `never`: it is not to be told
     };
-    void add(std::uint32_t plan_id, watched_set set) {
-        set.maker = this_thread();
-        sets_.insert_or_assign(plan_id, std::move(set));
-    }
-    void remove(std::uint32_t plan_id) noexcept { sets_.erase(plan_id); }
+    static constexpr std::uint64_t never = ~std::uint64_t{0};
+    void add(std::uint32_t plan_id, watched_set set);
+    void remove(std::uint32_t plan_id) noexcept;
 
+    /// To be called by each thread that begins an epoch of a watched set, before it does.  Cost: a nanosecond.
+    void note_thread() noexcept {
+        if (thread_.load(std::memory_order_relaxed) != this_thread()) note_other_thread();
+    }
     /// To be called now and then in a wait for that epoch of a set. If the wait is crossed with a peer's, ends the job,
-    /// and returns the status with which it ended.  Cost: a few loads per peer of the set.
+    /// and returns the status with which it ended.  Cost: a lock, and a few loads per peer of the set.
     [[nodiscard]] status look(job_core& core, std::uint32_t plan_id, std::uint64_t epoch) noexcept;
     /// Such a wait has ended.
     void over(job_core& core) noexcept;
@@ -49,9 +52,13 @@ class crossed_waits {
         static thread_local char mark;
         return &mark;
     }
-    /// nullptr: there is none, or another thread made it.
+    void note_other_thread() noexcept;
+    /// nullptr: there is none.
     [[nodiscard]] const watched_set* find(std::uint32_t plan_id) const noexcept;
 
+    std::atomic<const void*> thread_{nullptr}; ///< the first that made a set, began an epoch, or waited for long
+    std::mutex mutex_;                         // of what follows
+    bool several_ = false;                     ///< so did another one
     std::map<std::uint32_t, watched_set> sets_;
 };
 

@@ -138,7 +138,8 @@ job_core::ending job_core::end_of_job(std::string_view sentence_end) const {
 void job_core::raise(status why, std::string_view operation) const {
     const std::string waited = " while this rank waited for " + std::string(operation);
     const bool own = why == status::wrong_data || why == status::misused;
-    const bool ended = memory->record().end() != nullptr;
+    // A peer that ends the job may have closed its end before all records are written.
+    const bool ended = memory->record().end_soon() != nullptr;
     doing.raised.store(true, std::memory_order_relaxed);
     // Otherwise the program may catch this and continue with the job.
     if (ended) doing.noticed.store(true, std::memory_order_relaxed);

@@ -15,6 +15,12 @@ double lower_quartile(std::vector<double> values) {
     return *quarter;
 }
 
+/// c.cached: without claims; from now on in the faster of the two ways.
+void choose_claims(costs& c, const write_cost& claimed) {
+    if (c.cached.line_seconds > 0) c.claimed_ratio = claimed.line_seconds / c.cached.line_seconds;
+    if (c.claimed_ratio > 0 && c.claims_pay()) c.cached = claimed;
+}
+
 /// Everything between two cores consists of taking lines. Taking a line is the measurement that is hardest to disturb:
 /// it lasts a tenth of a microsecond and needs nobody else at that time. So it bounds the others.
 void bound_by_lines(costs& c) {
@@ -43,15 +49,18 @@ double flag_of(const costs& c, bool own_cores) {
 } // namespace
 
 costs agreed(const std::vector<measurement>& all) {
-    const auto quartile = [&](auto&& of) {
+    const auto quartile_of = [&](auto&& of) {
         std::vector<double> values;
-        for (const measurement& m : all) values.push_back(of(m.seen));
+        for (const measurement& m : all) values.push_back(of(m));
         return lower_quartile(std::move(values));
     };
+    const auto quartile = [&](auto&& of) { return quartile_of([&](const measurement& m) { return of(m.seen); }); };
     const auto write = [&](write_cost costs::*how) {
         return write_cost{quartile([&](const costs& c) { return (c.*how).message_seconds; }),
                           quartile([&](const costs& c) { return (c.*how).line_seconds; })};
     };
+    const write_cost claimed{quartile_of([](const measurement& m) { return m.claimed.message_seconds; }),
+                             quartile_of([](const measurement& m) { return m.claimed.line_seconds; })};
     const auto of = [&](double costs::*what) { return quartile([&](const costs& c) { return c.*what; }); };
     costs c{.flag_seconds = of(&costs::flag_seconds),
             .message_seconds = of(&costs::message_seconds),
@@ -59,13 +68,13 @@ costs agreed(const std::vector<measurement>& all) {
             .run_seconds = of(&costs::run_seconds),
             .cached = write(&costs::cached),
             .streamed = write(&costs::streamed),
-            .claimed_ratio = of(&costs::claimed_ratio),
             .scattered_line_seconds = of(&costs::scattered_line_seconds),
             .take_seconds = of(&costs::take_seconds),
             .keep_seconds = of(&costs::keep_seconds),
             .alone_seconds = of(&costs::alone_seconds),
             .joint_seconds = of(&costs::joint_seconds),
             .far_flag_seconds = of(&costs::far_flag_seconds)};
+    choose_claims(c, claimed);
     constexpr double slowest_copy = 1e-9, longest_run = 1e-7, slowest_network = 1e-4;
     c.copy_seconds_per_byte = std::min(c.copy_seconds_per_byte, slowest_copy);
     c.run_seconds = std::min(c.run_seconds, longest_run);

@@ -11,7 +11,8 @@ namespace halocline::comm {
 
 /// The measurements of one rank; 0 where it could not measure.
 struct measurement {
-    costs seen;
+    costs seen;                 ///< `cached`: without claims; claimed_ratio is left out
+    write_cost claimed{};       ///< the same with lines claimed first
     bool own_core = false;      ///< has it a processor to itself?
     bool shares_memory = false; ///< with the neighbour to which it sent flags
 };

@@ -75,15 +75,8 @@ double seconds_to_take_an_own_line() {
     return seconds(keep);
 }
 
-/// Lines are claimed first, or filled in turn, whichever is faster here.
-void measure_cached(write_probe& pair, costs& c) {
-    const write_cost claimed = pair.write_seconds(writes::claimed), filled = pair.write_seconds(writes::filled);
-    if (filled.line_seconds > 0) c.claimed_ratio = claimed.line_seconds / filled.line_seconds;
-    c.cached = c.claims_pay() ? claimed : filled;
-}
-
 /// Writes between two ranks with a core each, while other ranks wait. Collective.
-void measure_writes(const job& j, costs& c) {
+void measure_writes(const job& j, measurement& mine) {
     const std::optional<timing> t = timing_of(j);
     if (!t) return;
     write_probe pair(j, t->partner, 1, write_probe::largest);
@@ -91,7 +84,9 @@ void measure_writes(const job& j, costs& c) {
     if (t->own_cores && j.memory().bytes() >= joint_probe::least_slab) both.emplace(j, t->partner);
     if (t->partner < 0) return;
     const core_for_now alone(j.core(), t->processor);
-    measure_cached(pair, c);
+    costs& c = mine.seen;
+    mine.claimed = pair.write_seconds(writes::claimed);
+    c.cached = pair.write_seconds(writes::filled);
     c.streamed = pair.write_seconds(writes::streamed);
     c.scattered_line_seconds = pair.write_seconds(writes::scattered).line_seconds;
     c.take_seconds = pair.take_seconds();
@@ -114,7 +109,7 @@ measurement measure(const job& j) {
     c.message_seconds = std::max(0.0, (several.exchange_seconds() - c.flag_seconds) / (many - 1));
     if (j.ranks() > 1 && j.core().networks.greet) measure_far_flag(j, c); // some rank has a peer over a network
     c.keep_seconds = seconds_to_take_an_own_line();
-    measure_writes(j, c);
+    measure_writes(j, mine);
     return mine;
 }
 

@@ -7,6 +7,18 @@
 
 namespace halocline::comm {
 
+namespace {
+
+constexpr double longest_write = 0.1; // in seconds
+
+}
+
+const job_end* failure_record::end_soon() const noexcept {
+    for (const std::uint64_t since = ticks(); state.load(std::memory_order_acquire) % 2 == 1; sched_yield())
+        if (seconds(ticks() - since) > longest_write) break;
+    return end();
+}
+
 bool failure_record::write(std::uint32_t before, const job_end& what) noexcept {
     const std::uint32_t at_work = before + 1 + before % 2;
     if (!state.compare_exchange_strong(before, at_work, std::memory_order_acq_rel)) return false;
@@ -22,7 +34,7 @@ const job_end& failure_record::settle(const job_end& what) noexcept {
         const std::uint32_t now = state.load(std::memory_order_acquire);
         if (now != seen) since = ticks(); // another writer
         seen = now;
-        if (seconds(ticks() - since) > 0.1) (void)write(seen, what);
+        if (seconds(ticks() - since) > longest_write) (void)write(seen, what);
     }
     return *end();
 }

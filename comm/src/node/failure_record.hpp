@@ -31,6 +31,8 @@ struct failure_record {
         const std::uint32_t s = state.load(std::memory_order_acquire);
         return s == 0 || s % 2 == 1 ? nullptr : &ends[s / 2 % 2];
     }
+    /// The same, once a writer that is at work has finished; waits at most 0.1 s for it.
+    [[nodiscard]] const job_end* end_soon() const noexcept;
     /// Writes the end of the job, in place of the writer that has brought the state to `before`; 0: as the first. False:
     /// another was quicker.
     bool write(std::uint32_t before, const job_end& what) noexcept;

@@ -159,11 +159,13 @@ class channel_set {
     void work_in_every_wait(void* object, void (*step)(void* object), std::uint32_t polls = 1);
     /// From now on a wait for an epoch of this set ends the job, with an error that names both, once it is certain that
     /// a peer on this host waits for an epoch of another such set, and that each rank has not begun what the other
-    /// waits for; waits in other threads than the one that calls this are left alone. Sets of one owner are not compared.
-    /// begun(owner): the epoch of this set that this rank has begun last.
-    /// Pre: epochs are begun only in calls of the program, never in the work of a wait.
+    /// waits for. Sets of one owner are not compared. Ranks that are found to have several such threads are left alone.
+    /// begun(owner): the epoch of this set that this rank has begun last; ~0: this set is not to be told.
+    /// Pre: epochs are begun only in calls of the program, never in the work of a wait, and after note_thread().
     /// Cost: nothing until a wait has lasted for some milliseconds.
     void find_crossed_waits(const void* owner, std::uint64_t (*begun)(const void* owner));
+    /// This thread is about to begin an epoch (find_crossed_waits()).  Cost: a nanosecond or two.
+    void note_thread() noexcept;
     /// True if wait(epoch) would return at once, which includes, after a while, that a rank has died. While it is false
     /// each call also does the work of every wait (work_in_every_wait()), so a loop around it advances the rank's other
     /// exchanges too.

@@ -103,6 +103,10 @@ class global_sum {
     }
     /// Number of sums so far, including the one under way.
     [[nodiscard]] std::uint64_t ordinal() const noexcept { return small_epoch_ + large_epoch_; }
+    /// For channel_set::find_crossed_waits(): after a mismatch, which both ranks report, nothing is told of this sum.
+    [[nodiscard]] std::uint64_t begun(std::uint64_t epoch) const noexcept {
+        return other_ >= 0 ? ~std::uint64_t{0} : epoch;
+    }
 
     // Detection of ranks that sum different things: explained in global_sum.cpp.
     /// What this call asks for, as its messages encode it (sum_word): the number of values, and sum or maximum.

@@ -30,10 +30,12 @@ struct minimal_residual_workspace {
 namespace detail {
 
 /// The power of two to multiply a vector of norm rho by, so that it has a norm near 1: then its products with others
-/// neither underflow nor overflow, and no bit of its numbers changes.
+/// don't underflow, and no bit of its numbers changes. A large norm is left as it is while its square can't overflow:
+/// the inverse must fit the numbers of the vectors, which may be floats.
 inline double scale_to_one(double rho) noexcept {
-    constexpr int most = 1022; // the largest power whose inverse is a normal number
-    return std::ldexp(1.0, std::clamp(-std::ilogb(rho), -most, most));
+    constexpr int most = 1022, safe = 400; // most: the largest power whose inverse is a normal number
+    const int power = std::ilogb(rho);
+    return power > 0 && power <= safe ? 1.0 : std::ldexp(1.0, std::clamp(-power, -most, most));
 }
 
 /// Minimal residual steps from r = b - A x, rho = ||r||, until the recurrence ends.

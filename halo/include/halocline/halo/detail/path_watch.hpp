@@ -83,12 +83,9 @@ class look_times {
         : next_(now), least_pause_(static_cast<std::uint64_t>(0.2e-3 / comm::seconds_per_tick())) {}
 
     [[nodiscard]] bool due(std::uint64_t now) const noexcept { return now >= next_; }
-    /// Measures how far away a byte of a message is, if that is watched, in ticks; otherwise 0.
-    /// Pre: it is about to be written anyway.
-    std::uint64_t look(path_watch& watch, std::byte* byte) noexcept {
-        if (!watch.watches()) return 0;
+    /// Measures how far away a byte of a message is, in ticks.  Pre: it is about to be written anyway.
+    std::uint64_t look(std::byte* byte) noexcept {
         const std::uint64_t ticks = comm::ticks_to_take(byte);
-        watch.read(ticks);
         spent_ += ticks;
         return ticks;
     }

@@ -48,7 +48,10 @@ bool plan::start_by(Fill&& fill, team t, packers whose, const comm::joint_source
         return false;
     }
     const std::uint64_t epoch = epoch_ + 1, stamp = exchange_times::stamp(epoch);
-    if (t.index == 0) channels_.prepare(epoch);
+    if (t.index == 0) {
+        channels_.note_thread();
+        channels_.prepare(epoch);
+    }
     if (t.size == 1) {
         if (source != nullptr) offer(*source, epoch);
         channels_.for_each([&](auto& channel) {
