@@ -163,7 +163,7 @@ void region_plan::state::start(int which) noexcept {
         channel.send(k, stamp, static_cast<std::uint32_t>(which));
     });
     started_ = k;
-    driver.store(this_thread(), std::memory_order_relaxed);
+    driver.store(comm::thread_mark(), std::memory_order_relaxed);
     if (unsent > 0) send_direct();
     times.note_start(stamp);
 }
@@ -370,7 +370,7 @@ void region_plan::state::wait() noexcept {
 comm::status region_plan::state::finish() noexcept {
     if (status.is_ok() && !started()) misuse("finish() without start()");
     if (const comm::status before = status.load(); before != comm::status::ok) return before;
-    driver.store(this_thread(), std::memory_order_relaxed);
+    driver.store(comm::thread_mark(), std::memory_order_relaxed);
     wait();
     if (const comm::status now = status.load(); now != comm::status::ok) return now;
     if (options.add)

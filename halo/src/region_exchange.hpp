@@ -5,6 +5,7 @@
 #include "copying_team.hpp"
 #include "region_message.hpp"
 
+#include <halocline/comm/detail/thread_mark.hpp>
 #include <halocline/comm/wrong_call.hpp>
 #include <halocline/halo/detail/exchange_times.hpp>
 #include <halocline/halo/detail/message_seal.hpp>
@@ -90,7 +91,7 @@ struct region_plan::state {
     /// Called in every wait of this rank.
     void work() noexcept {
         // Relaxed: a thread finds its own id here only if it stored that, and nothing since.
-        if (driver.load(std::memory_order_relaxed) != this_thread()) return;
+        if (driver.load(std::memory_order_relaxed) != comm::thread_mark()) return;
         if (unsent > 0) send_direct();
         if (joint) help();
         if (step != nullptr && !finishing) step(step_object);
@@ -99,11 +100,6 @@ struct region_plan::state {
         if (!std::exchange(works, true))
             channels.work_in_every_wait(this, [](void* self) { static_cast<state*>(self)->work(); });
     }
-    static const void* this_thread() noexcept {
-        static thread_local char mark;
-        return &mark;
-    }
-
     [[nodiscard]] bool started() const { return started_ != epoch; }
 
     comm::job job;

@@ -16,16 +16,16 @@ foreach(mpi openmpi mpich)
   string(TOUPPER ${mpi} upper)
   if(TARGET halocline-mpi-${mpi} AND HALOCLINE_MPIRUN_${upper})
     set(test apps.heat4d.alone.${mpi})
-    add_test(NAME ${test} COMMAND ${CMAKE_COMMAND} -E env HALOCLINE_STALL_MS=300 HALOCLINE_FAULTS_DEADLINE_MS=5000 HALOCLINE_MPI=${mpi}
+    add_test(NAME ${test} COMMAND ${CMAKE_COMMAND} -E env HALOCLINE_STALL_MS=1500 HALOCLINE_FAULTS_DEADLINE_MS=5000 HALOCLINE_MPI=${mpi}
       timeout 50 ${HALOCLINE_MPIRUN_${upper}} -n 1 $<TARGET_FILE:heat4d> : -n 1 sleep 60)
     set_tests_properties(${test} PROPERTIES TIMEOUT 60 LABELS mpi PROCESSORS 2
       ENVIRONMENT "${HALOCLINE_OPENMPI_ENVIRONMENT}"
-      PASS_REGULAR_EXPRESSION "has waited in MPI_Init for 300 ms .*: rank 1 .pid [0-9]+ on [^ ]+, 'sleep', asleep. has not called it;")
-    add_test(NAME ${test}.deadline COMMAND ${CMAKE_COMMAND} -E env HALOCLINE_FAULTS_DEADLINE_MS=700 HALOCLINE_MPI=${mpi}
+      PASS_REGULAR_EXPRESSION "has waited in MPI_Init for 1500 ms .*: rank 1 .pid [0-9]+ on [^ ]+, 'sleep', asleep. has not called it;")
+    add_test(NAME ${test}.deadline COMMAND ${CMAKE_COMMAND} -E env HALOCLINE_FAULTS_DEADLINE_MS=2500 HALOCLINE_MPI=${mpi}
       timeout 50 ${HALOCLINE_MPIRUN_${upper}} -n 1 $<TARGET_FILE:heat4d> : -n 1 sleep 60)
     set_tests_properties(${test}.deadline PROPERTIES TIMEOUT 60 LABELS mpi PROCESSORS 2
       ENVIRONMENT "${HALOCLINE_OPENMPI_ENVIRONMENT}"
-      PASS_REGULAR_EXPRESSION "has waited in MPI_Init for 700 ms .*'sleep', asleep. has not called it; that is the deadline")
+      PASS_REGULAR_EXPRESSION "has waited in MPI_Init for 2500 ms .*'sleep', asleep. has not called it; that is the deadline")
     add_test(NAME ${test}.ended COMMAND ${CMAKE_COMMAND} -E env HALOCLINE_FAULTS_DEADLINE_MS=3000 HALOCLINE_MPI=${mpi}
       timeout 50 ${HALOCLINE_MPIRUN_${upper}} -n 2 $<TARGET_FILE:heat4d> : -n 1 true)
     set_tests_properties(${test}.ended PROPERTIES TIMEOUT 60 LABELS mpi PROCESSORS 2

@@ -334,10 +334,11 @@ TEST_F(Hosts, AJobGoesOnAfterItsLinkWasDownForAWhile) {
         ASSERT_FALSE(result.is_discarded());
         quick = std::min(quick, result["seconds"].get<double>());
     }
-    const int steps = static_cast<int>(few * std::clamp(6 / quick, 1.0, 100.0)); // about 6 s
+    int steps = static_cast<int>(few * std::clamp(6 / quick, 1.0, 100.0)); // about 6 s
 
+    constexpr double time_of_cuts = 2 * 2.0;
     long before = 0, down = 0, at_end = 0;
-    const json result = diffuse(hosts, steps, [&] {
+    const auto cut_twice = [&] {
         const long unused = hosts.packets();
         for (int flaps = 0; flaps < 2; ++flaps) {
             // They have met, and exchange; after a flap, again: TCP retries at growing intervals, and must not find the
@@ -355,12 +356,17 @@ TEST_F(Hosts, AJobGoesOnAfterItsLinkWasDownForAWhile) {
             at_end = hosts.packets();
             hosts.mend();
         }
-    });
+    };
+    json result;
+    for (int tries = 0; tries < 3; ++tries, steps *= 4) { // the machine may have become quicker
+        result = diffuse(hosts, steps, cut_twice);
+        ASSERT_FALSE(result.is_discarded());
+        if (result["seconds"].get<double>() > time_of_cuts) break;
+    }
 
-    ASSERT_FALSE(result.is_discarded());
     EXPECT_GT(before, 1000);
     EXPECT_EQ(down, at_end);
-    EXPECT_GT(result["seconds"].get<double>(), 2 * 2.0);
+    EXPECT_GT(result["seconds"].get<double>(), time_of_cuts);
     EXPECT_EQ(result["checksum"], checksum_within_a_host(steps));
 }
 

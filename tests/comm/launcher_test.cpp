@@ -208,9 +208,10 @@ TEST(Launcher, EndsTheJobOnSigquit) {
 }
 
 TEST(Launcher, ReportsRanksThatASignalToAllEndsOnce) {
-    const std::string told = "was ended by signal ";
+    const std::string told = "was ended by signal ", rank = "sh -c 'touch ${here}ready.$HALOCLINE_RANK; exec sleep 30'",
+                      ready = "until test -e ${here}ready.0 -a -e ${here}ready.1; do sleep 0.05; done";
     for (const std::string signal : {"HUP", "TERM", "USR1"}) {
-        const std::string said = run_while_signalled("sleep 30", signal, "sleep 0.5").err;
+        const std::string said = run_while_signalled(rank, signal, ready).err;
 
         EXPECT_NE(said.find(told), std::string::npos) << said;
         EXPECT_EQ(said.find(told), said.rfind(told)) << said;

@@ -5,6 +5,7 @@
 #include <halocline/lattice/field.hpp>
 
 #include <gtest/gtest.h>
+#include <halocline_test/idle_barrier.hpp>
 #include <halocline_test/killed_job.hpp>
 #include <halocline_test/send_signal.hpp>
 
@@ -24,9 +25,6 @@ namespace halocline_test {
 
 using namespace halocline;
 using clock_type = std::chrono::steady_clock;
-
-/// The longest time from the end of a rank's exchange to the start of its next.
-constexpr std::chrono::milliseconds later(200);
 
 /// Whole pages in [start, start + bytes): who writes there dies.
 void forbid_writing(void* start, std::size_t bytes) {
@@ -60,12 +58,13 @@ int be_rank(std::string mode) {
         if (piece) (j.rank() == 0 ? sends : receives).pop_back();
         const halo::path way = piece || wait == "joint" ? halo::path::joint : halo::path::direct;
         halo::region_plan plan(j, sends, receives, {halo::bind(x)}, {.name = "faces", .path = way});
+        idle_barrier meet(j);
         for (int k = 0; k < before; ++k) {
             plan.start();
             plan.finish_or_throw();
         }
         if (wait == "writes" && j.rank() == 1) plan.start();
-        if (wait == "writes" && j.rank() != 1) std::this_thread::sleep_for(later); // rank 1 can't have written yet
+        if (wait == "writes") meet(); // rank 1 can't have written yet
         announce(j.rank());
         if ((wait == "free" || wait == "writes") && j.rank() == 1)
             std::this_thread::sleep_for(std::chrono::seconds(20)); // until it is killed

@@ -95,7 +95,7 @@ TEST(PlanStatistics, CountWaitsThatGaveTheirCoreAway) {
         halo::plan plan(j, lattice::decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2}), {.bytes_per_site = 8});
         EXPECT_EQ(plan.statistics().waits_yielded, 0U);
         for (std::uint64_t k = 0; k < exchanges; ++k) {
-            if (j.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(10)); // longer than a wait polls
+            if (j.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(20)); // longer than a wait polls
             plan.start([](int, std::int64_t, std::int64_t, std::byte*) {});
             plan.finish_or_throw();
         }

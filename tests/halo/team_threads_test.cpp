@@ -336,14 +336,17 @@ void expect_noted_misuse(Make&& make, Start&& start) {
                 EXPECT_EQ(subject->plan.finish(), status::ok);
                 return;
             }
+            std::atomic<bool> started{false};
             std::thread other([&] {
                 start(*subject, {1, 2});
+                while (!started) std::this_thread::yield();
                 std::this_thread::sleep_for(std::chrono::milliseconds(50)); // member 0 waits by now
                 start(*subject, {7, 2});
                 noted = true;
                 EXPECT_EQ(subject->plan.finish({1, 2}), status::misused);
             });
             start(*subject, {0, 2});
+            started = true;
             EXPECT_EQ(subject->plan.finish({0, 2}), status::misused) << "arrived, but a call was refused";
             other.join();
             EXPECT_NE(text_of(subject->plan).find("it was called as member 7 of a team of 2"), std::string::npos);

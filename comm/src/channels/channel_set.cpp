@@ -58,6 +58,7 @@ channel_set& channel_set::operator=(channel_set&& other) noexcept {
     memory_bytes_ = std::exchange(other.memory_bytes_, 0);
     plan_id_ = other.plan_id_;
     short_spin_ = other.short_spin_;
+    noted_thread_ = std::exchange(other.noted_thread_, nullptr);
     worker_ = std::exchange(other.worker_, nullptr);
     waits_yielded_ = other.waits_yielded_;
     status_ = other.status_;
@@ -169,9 +170,10 @@ void channel_set::find_crossed_waits(const void* owner, std::uint64_t (*begun)(c
     const auto twice = std::ranges::unique(peers);
     peers.erase(twice.begin(), twice.end());
     core_->crossed.add(plan_id_, {options_.name, std::move(peers), owner, begun});
+    noted_thread_ = &core_->crossed.noted_thread();
 }
 
-void channel_set::note_thread() noexcept {
+void channel_set::note_other_thread() noexcept {
     if (core_ != nullptr) core_->crossed.note_thread();
 }
 

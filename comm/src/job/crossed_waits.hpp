@@ -9,6 +9,7 @@
 // begin epochs says nothing: one of them may begin what the peer waits for during the wait of another.
 #pragma once
 
+#include <halocline/comm/detail/thread_mark.hpp>
 #include <halocline/comm/status.hpp>
 
 #include <atomic>
@@ -37,10 +38,12 @@ class crossed_waits {
     void add(std::uint32_t plan_id, watched_set set);
     void remove(std::uint32_t plan_id) noexcept;
 
-    /// To be called by each thread that begins an epoch of a watched set, before it does.  Cost: a nanosecond.
+    /// To be called by each thread that begins an epoch of a watched set, before it does.  Cost: below a nanosecond.
     void note_thread() noexcept {
-        if (thread_.load(std::memory_order_relaxed) != this_thread()) note_other_thread();
+        if (thread_.load(std::memory_order_relaxed) != thread_mark()) note_other_thread();
     }
+    /// note_thread() has nothing to do for the thread of this mark.
+    [[nodiscard]] const std::atomic<const void*>& noted_thread() const noexcept { return thread_; }
     /// To be called now and then in a wait for that epoch of a set. If the wait is crossed with a peer's, ends the job,
     /// and returns the status with which it ended.  Cost: a lock, and a few loads per peer of the set.
     [[nodiscard]] status look(job_core& core, std::uint32_t plan_id, std::uint64_t epoch) noexcept;
@@ -48,10 +51,6 @@ class crossed_waits {
     void over(job_core& core) noexcept;
 
   private:
-    static const void* this_thread() noexcept {
-        static thread_local char mark;
-        return &mark;
-    }
     void note_other_thread() noexcept;
     /// nullptr: there is none.
     [[nodiscard]] const watched_set* find(std::uint32_t plan_id) const noexcept;

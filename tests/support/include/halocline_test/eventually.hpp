@@ -7,12 +7,12 @@
 
 namespace halocline_test {
 
-/// The first answer of `ask` that is as expected; the last, if none of 20 is, a second apart.
+/// The first answer of `ask` that is as expected; the last, if none is within about a minute.
 template <class Ask, class Answer>
 Answer eventually(Ask ask, const Answer& expected) {
     Answer answer = ask();
-    for (int more = 19; more > 0 && !(answer == expected); --more) {
-        std::this_thread::sleep_for(std::chrono::seconds(1));
+    for (int more = 240; more > 0 && !(answer == expected); --more) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(250));
         answer = ask();
     }
     return answer;
