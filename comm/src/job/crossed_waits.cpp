@@ -56,6 +56,7 @@ void crossed_waits::remove(std::uint32_t plan_id) noexcept {
 }
 
 void crossed_waits::note_other_thread() noexcept {
+    if (several_.load(std::memory_order_relaxed)) return; // no lock in each start() of the other threads
     const void* none = nullptr;
     if (thread_.compare_exchange_strong(none, thread_mark(), std::memory_order_relaxed)) return;
     const std::scoped_lock lock(mutex_); // a look that has begun finds all sets as they were

@@ -56,8 +56,8 @@ class crossed_waits {
     [[nodiscard]] const watched_set* find(std::uint32_t plan_id) const noexcept;
 
     std::atomic<const void*> thread_{nullptr}; ///< the first that made a set, began an epoch, or waited for long
+    std::atomic<bool> several_{false};         ///< so did another one; set under the mutex
     std::mutex mutex_;                         // of what follows
-    bool several_ = false;                     ///< so did another one
     std::map<std::uint32_t, watched_set> sets_;
 };
 
