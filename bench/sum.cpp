@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does a global sum cost, by the number of values?  scripts/bench.sh sum
-//   (halocline-run -n N -- bench_sum [--values 1,2,8,64] [--seconds S] [--rounds N] [--transport T]
+//   (halocline-run -n N -- bench_sum [--values 1,2,8,64] [--seconds S] [--rounds N] [--groups 2,4] [--transport T]
 //    [--json FILE] [--peer 'NAME=COMMAND']...)
-// In turns: comm::global_sum; "lines", a hand-written sum in memory that the ranks of a host share; MPI_Allreduce of
+// In turns: comm::global_sum, also with other groups than it chooses ("ours-4": of up to 4 ranks); "lines", a hand-written sum in memory that the ranks of a host share; MPI_Allreduce of
 // each peer. One row per mode of the machine, medians in µs of the slowest rank.
 #include "sum_steps.hpp"
 #include "support/command_line.hpp"
@@ -21,6 +21,7 @@
 #include <cstring>
 #include <deque>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,7 @@ struct bench_options {
     std::vector<std::size_t> values{1, 2, 8, 64};
     double seconds = 20;
     int rounds = 5;
+    std::vector<int> groups;
     std::string transport, json;
     std::vector<std::string> peers;
 };
@@ -83,6 +85,7 @@ class driver {
     driver(const comm::job& j, const bench_options& o)
         : job_(j), options_(o), most_(*std::ranges::max_element(o.values)), probe_(j),
           sum_(j, static_cast<int>(most_)) {
+        for (const int group : o.groups) grouped_.emplace_back(j, static_cast<int>(most_), std::span<const int>{}, group);
         const bool one_host =
             std::ranges::all_of(j.members(), [&](const comm::rank_info& m) { return m.host == j.members()[0].host; });
         if (one_host) lines_ = std::make_unique<sum_by_lines>(j, most_);
@@ -113,13 +116,16 @@ class driver {
   private:
     std::vector<contender> contenders(std::size_t count) {
         std::vector<contender> all;
-        const auto add = [&](const char* who, const std::string& transport, auto sum) {
+        const auto add = [&](const std::string& who, const std::string& transport, auto sum) {
             all.push_back({who, "", transport, [this, count, sum](double seconds) -> slice_times {
                                return {time_sums(job_.rank(), job_.ranks(), count, seconds, sum,
                                                  [this](const auto& mine) { return slowest(job_, mine); })};
                            }});
         };
         add("ours", job_.transport(), [this](std::vector<double>& values) { sum_.sum_or_throw(values); });
+        for (std::size_t i = 0; i < grouped_.size(); ++i)
+            add("ours-" + std::to_string(options_.groups[i]), job_.transport(),
+                [&sum = grouped_[i]](std::vector<double>& values) { sum.sum_or_throw(values); });
         if (lines_) add("lines", "none", [this](std::vector<double>& values) { (*lines_)(values); });
         for (peer_program& peer : peers_)
             all.push_back({peer.name(), "", "mpi", [this, count, &peer](double seconds) {
@@ -155,6 +161,7 @@ class driver {
     output_file json_; ///< rank 0's
     flag_probe probe_;
     comm::global_sum sum_;
+    std::deque<comm::global_sum> grouped_; ///< options_.groups
     std::unique_ptr<sum_by_lines> lines_;
     std::deque<peer_program> peers_;
 };
@@ -168,6 +175,9 @@ int measure(app::program& program, int argc, const char* const* argv) {
         ->capture_default_str();
     add_seconds(cli, o.seconds, "in all");
     add_rounds(cli, o.rounds, "of turns, for each number of values");
+    cli.add_option("--groups", o.groups, "sums in groups of up to so many ranks take turns too")
+        ->delimiter(',')
+        ->check(CLI::PositiveNumber);
     cli.add_option("--transport", o.transport, "the only one; default: shared memory where there is");
     cli.add_option("--json", o.json, "lines of JSON go here instead of standard output")->check(not_empty);
     cli.add_option("--peer", o.peers, "NAME=COMMAND: MPI_Allreduce takes turns");

@@ -24,8 +24,24 @@ bool is_done(MPI_Request& request) {
 
 } // namespace
 
-// Local: the peer's end may be gone already. A receive that a large message has begun to fill can't be cancelled; it is
-// left to finish on its own.
+bool is_idle(halocline_mpi_channel& channel) {
+    const auto free_if = [](bool done, MPI_Request& request) {
+        if (done) MPI_Request_free(&request);
+        return done;
+    };
+    bool idle = true;
+    for (int slot = 0; slot < 2; ++slot) {
+        MPI_Request& request = channel.receive[slot];
+        if (request != MPI_REQUEST_NULL)
+            idle = free_if(!channel.receiving[slot] || is_done(request), request) && idle;
+    }
+    if (channel.send != MPI_REQUEST_NULL) idle = free_if(is_done(channel.send), channel.send) && idle;
+    idle = is_done(channel.part) && idle;
+    return is_done(channel.farewell) && idle;
+}
+
+// Local: the peer's end may be gone already. What can't be ended now, such as a receive that a large message has begun
+// to fill, is left over.
 int channel_close(halocline_mpi_channel* channel) {
     if (!channel) return 1;
     if (!may_use_mpi(*channel->world)) {
@@ -39,21 +55,13 @@ int channel_close(halocline_mpi_channel* channel) {
         delete channel;
         return 1;
     }
-    const auto free_if = [](bool done, MPI_Request& request) {
-        if (done) MPI_Request_free(&request);
-        return done;
-    };
-    bool idle = true;
-    for (int slot = 0; slot < 2; ++slot) {
-        MPI_Request& request = channel->receive[slot];
-        if (request == MPI_REQUEST_NULL) continue;
-        if (channel->receiving[slot]) MPI_Cancel(&request);
-        idle = free_if(!channel->receiving[slot] || is_done(request), request) && idle;
-    }
-    if (channel->send != MPI_REQUEST_NULL) idle = free_if(is_done(channel->send), channel->send) && idle;
-    idle = is_done(channel->part) && idle;
-    idle = is_done(channel->farewell) && idle;
-    if (idle) delete channel;
+    for (int slot = 0; slot < 2; ++slot)
+        if (channel->receiving[slot]) take_back(channel->receive[slot]);
+    const bool idle = is_idle(*channel);
+    if (idle)
+        delete channel;
+    else
+        leave_over(channel);
     return idle ? 1 : 0;
 }
 

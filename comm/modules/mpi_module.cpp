@@ -47,6 +47,7 @@ void finalize_at_exit() {
         return;
     // Ranks finalize together: MPICH over UCX can hang if one rank is in MPI_Finalize seconds before another.
     MPI_Barrier(MPI_COMM_WORLD);
+    settle_leftovers(true);
     MPI_Finalize();
 }
 
@@ -105,6 +106,7 @@ int leave_at_finalize(MPI_Comm, int, void*, void*) {
         std::fputs("halocline: MPI_Finalize was called before the end of a job; destroy the job, and everything made "
                    "from it, before MPI_Finalize: from now on it makes no calls of MPI\n",
                    stderr);
+    if (getpid() != initialized_by && open_worlds.empty() && !abandoned && !ended_badly) settle_leftovers(false);
     return MPI_SUCCESS;
 }
 
@@ -173,6 +175,7 @@ void close(halocline_mpi_world* world, int clean, int given_up) {
         if (world->unit != MPI_DATATYPE_NULL) MPI_Type_free(&world->unit);
         for (MPI_Comm* communicator : {&world->setup, &world->data})
             if (clean != 0 && !world->left && *communicator != MPI_COMM_NULL) MPI_Comm_free(communicator);
+        if (clean == 0 && !ended_badly && world->data != MPI_COMM_NULL) leave_over(world->data);
     }
     delete world;
 }

@@ -72,6 +72,16 @@ bool may_use_mpi(const halocline_mpi_world& world);
 /// Cancels a receive that no message has matched. Needs no other rank and moves no data.
 void take_back(MPI_Request& receive);
 
+/// Is nothing of the channel under way? Frees the requests that are not.
+bool is_idle(halocline_mpi_channel& channel);
+
+// What ends of jobs leave over (mpi_leftovers.cpp).
+void leave_over(halocline_mpi_channel* channel);
+void leave_over(MPI_Comm communicator);
+/// Receives what nobody has received, until nothing is under way in any of these communicators, for 2 s at most.
+/// `together`: all ranks of MPI_COMM_WORLD do so.
+void settle_leftovers(bool together);
+
 // These implement the functions of the same names in mpi_module.h (mpi_channel.cpp).
 int channel_open(halocline_mpi_world* world, const halocline_mpi_channel_spec* spec, halocline_mpi_channel** channel);
 int channel_close(halocline_mpi_channel* channel);

@@ -29,9 +29,11 @@ constexpr unsigned polls_per_look = 64, tests_per_look = 256;
 constexpr auto plus = [](double a, double b) { return a + b; };
 
 /// Ranks that exchange everything take one step instead of one per level. That pays while the messages of that step,
-/// one to each other rank, cost less than further steps. On 2 cores, 32 ranks in shared memory take 61 us this way and
-/// 89 us in groups of 8; over libfabric's tcp, 5.1 and 2.1 ms.
-std::size_t usual_group(const job& j) { return j.core().all_share_memory ? 32 : 8; }
+/// one to each other rank, cost less than further steps: docs/decisions/0038-global-sums.md has figures.
+std::size_t usual_group(const job& j) {
+    if (!j.core().all_share_memory) return 8;
+    return j.core().all_have_own_cores ? 4 : 32; // where ranks share cores, a step is a turn of the scheduler
+}
 
 std::string in_words(std::span<const int> rank_order) {
     std::string text = rank_order.empty() ? ", by number" : ", ranks";

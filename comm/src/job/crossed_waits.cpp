@@ -70,7 +70,8 @@ const crossed_waits::watched_set* crossed_waits::find(std::uint32_t plan_id) con
 
 status crossed_waits::look(job_core& core, std::uint32_t plan_id, std::uint64_t epoch) noexcept {
     note_thread();
-    const std::scoped_lock lock(mutex_);
+    const std::unique_lock lock(mutex_, std::try_to_lock); // exchanges wait for no lock
+    if (!lock) return status::ok;                          // another thread makes or starts something: several_
     failure_record& own = core.memory->record();
     if (several_) {
         clear(own);
@@ -106,9 +107,7 @@ status crossed_waits::look(job_core& core, std::uint32_t plan_id, std::uint64_t 
     return status::ok;
 }
 
-void crossed_waits::over(job_core& core) noexcept {
-    const std::scoped_lock lock(mutex_);
-    clear(core.memory->record());
-}
+// Without the lock: only the thread that looked may have written there.
+void crossed_waits::over(job_core& core) noexcept { clear(core.memory->record()); }
 
 } // namespace halocline::comm

@@ -45,7 +45,7 @@ class crossed_waits {
     /// note_thread() has nothing to do for the thread of this mark.
     [[nodiscard]] const std::atomic<const void*>& noted_thread() const noexcept { return thread_; }
     /// To be called now and then in a wait for that epoch of a set. If the wait is crossed with a peer's, ends the job,
-    /// and returns the status with which it ended.  Cost: a lock, and a few loads per peer of the set.
+    /// and returns the status with which it ended.  Cost: a few loads per peer of the set; never blocks.
     [[nodiscard]] status look(job_core& core, std::uint32_t plan_id, std::uint64_t epoch) noexcept;
     /// Such a wait has ended.
     void over(job_core& core) noexcept;

@@ -53,6 +53,7 @@ class job_core {
     std::vector<std::byte*> peer_base;  // each rank's slab as mapped here; nullptr: not on this node
     job_networks networks;
     bool all_share_memory = true; // all ranks of the job reach each other through it
+    bool all_have_own_cores = true;
     std::unique_ptr<liveness> watch;
     mail* post = nullptr; // set-up mail: the control plane
     mutable activity doing;
@@ -73,7 +74,7 @@ class job_core {
     /// Chooses each peer's transport, by options.transports.  Err: input_error (the same on every rank only if
     /// collective).
     void choose_transports(const refusals& refused);
-    /// Determines all_share_memory. Collective.  Pre: transports are chosen.
+    /// Determines all_share_memory and all_have_own_cores. Collective.  Pre: transports and `spin` are chosen.
     void compare_transports();
     /// Keeps the block for as long as peers may write there.
     void park(parked_block block);

@@ -83,11 +83,16 @@ void job_core::choose_transports(const refusals& refused) {
 }
 
 void job_core::compare_transports() {
-    for (const rank_info& m : members) all_share_memory = all_share_memory && (m.rank == rank || m.transport == "shm");
+    const bool shares = std::ranges::all_of(
+        members, [&](const rank_info& m) { return m.rank == rank || m.transport == "shm"; });
     const auto both = [](const std::string& lower, const std::string& upper, int) {
-        return lower == "y" ? upper : lower;
+        return std::string{std::min(lower[0], upper[0]), std::min(lower[1], upper[1])};
     };
-    all_share_memory = post->combine(all_share_memory ? "y" : "n", both, "every rank's list of transports") == "y";
+    const auto letter = [](bool yes) { return yes ? 'y' : 'n'; };
+    const std::string all = post->combine({letter(shares), letter(spin.has_own_core() && !spin.rationed())}, both,
+                                          "every rank's list of transports");
+    all_share_memory = all[0] == 'y';
+    all_have_own_cores = all[1] == 'y';
 }
 
 void check_transport_names(const std::vector<std::string>& names, bool mpi_there, int ranks) {

@@ -132,7 +132,7 @@ void mpi_world::release(mpi_end& e) noexcept {
     std::erase_if(ends_, [&](const auto& end) { return end.get() == &e; });
 }
 
-bool mpi_world::close_end(mpi_end& e) noexcept {
+void mpi_world::close_end(mpi_end& e) noexcept {
     const bool joined = e.requests != nullptr, clean = !joined || closed(e);
     const bool idle = module_->channel_close(e.requests) != 0;
     // Otherwise a message may still arrive with this tag, or be read from this memory, so both stay taken. So does the
@@ -141,7 +141,8 @@ bool mpi_world::close_end(mpi_end& e) noexcept {
     if (idle) e.deallocate();
     holds_memory_ = holds_memory_ || !idle;
     if (clean && idle && e.windows) --e.windows->channels;
-    return clean && idle;
+    // Nor is the world left clean: the peer may send to an end that was never joined.
+    clean_ = clean_ && clean && idle && (joined || e.refused);
 }
 
 void mpi_world::sweep() noexcept {
@@ -163,7 +164,7 @@ void mpi_world::finish(const std::function<bool()>& give_up) noexcept {
 }
 
 void mpi_world::close_ends() noexcept {
-    for (auto& end : ends_) clean_ = close_end(*end) && clean_;
+    for (auto& end : ends_) close_end(*end);
     ends_.clear();
 }
 

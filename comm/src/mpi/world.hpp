@@ -124,8 +124,7 @@ class mpi_world {
     void check_world_size(const mpi_launch& launch, const std::filesystem::path& path) const;
     bool post(mpi_end& end, std::uint64_t epoch) noexcept;
     bool closed(mpi_end& end) noexcept;
-    /// True if nothing of it is under way any more.
-    bool close_end(mpi_end& end) noexcept;
+    void close_end(mpi_end& end) noexcept;
     void close_ends() noexcept;
     static void fail(mpi_end& end, int code) noexcept;
     void sweep() noexcept;
@@ -136,7 +135,7 @@ class mpi_world {
     std::string version_;
     int rank_ = 0, ranks_ = 1;
     mpi_mode mode_ = mpi_mode::two_sided;
-    bool clean_ = true; // so far no end was closed with something under way
+    bool clean_ = true; // so far no end was closed with something under way, or that may have been to come
     bool given_up_ = false, holds_memory_ = false;
     activity* doing_ = nullptr;
     int next_tag_ = 0, next_window_ = 0;

@@ -2,7 +2,7 @@
 // A persistent global sum of a few doubles over all ranks. Contributions are added in one fixed tree over ranks
 // (recursive halving), so every rank gets the same bits, in every run and over every transport. In a small group each
 // rank receives all contributions and adds them itself: one step. Larger jobs are halved into such groups; then the
-// halves swap their partial sums, one step per level of the tree.
+// halves swap their partial sums, one step per level of the tree (docs/decisions/0038-global-sums.md).
 #pragma once
 
 #include <halocline/comm/channel_set.hpp>
@@ -32,7 +32,8 @@ class global_sum {
     /// `rank_order`: the leaves of the tree: all ranks, in the order in which their parts are added; empty: by number.
     /// With the rank order of a decomposition the bits depend on the rank grid, but not on which rank holds which place
     /// in it.
-    /// `largest_group`: ranks that take one step; 0: 32 where all ranks share memory, else 8. It changes no bits.
+    /// `largest_group`: ranks that take one step; 0: where all ranks share memory, 4, but 32 if they also share cores;
+    /// otherwise 8. It changes no bits.
     /// Err: on every rank: input_error (ranks that pass different arguments; max_values or largest_group out of range;
     /// a rank_order that is not a permutation of the ranks); job_error.
     explicit global_sum(const comm::job& j, int max_values = 64, std::span<const int> rank_order = {},
