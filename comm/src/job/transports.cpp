@@ -83,8 +83,8 @@ void job_core::choose_transports(const refusals& refused) {
 }
 
 void job_core::compare_transports() {
-    const bool shares = std::ranges::all_of(
-        members, [&](const rank_info& m) { return m.rank == rank || m.transport == "shm"; });
+    const bool shares =
+        std::ranges::all_of(members, [&](const rank_info& m) { return m.rank == rank || m.transport == "shm"; });
     const auto both = [](const std::string& lower, const std::string& upper, int) {
         return std::string{std::min(lower[0], upper[0]), std::min(lower[1], upper[1])};
     };
