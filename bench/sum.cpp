@@ -85,7 +85,8 @@ class driver {
     driver(const comm::job& j, const bench_options& o)
         : job_(j), options_(o), most_(*std::ranges::max_element(o.values)), probe_(j),
           sum_(j, static_cast<int>(most_)) {
-        for (const int group : o.groups) grouped_.emplace_back(j, static_cast<int>(most_), std::span<const int>{}, group);
+        for (const int group : o.groups)
+            grouped_.emplace_back(j, static_cast<int>(most_), std::span<const int>{}, group);
         const bool one_host =
             std::ranges::all_of(j.members(), [&](const comm::rank_info& m) { return m.host == j.members()[0].host; });
         if (one_host) lines_ = std::make_unique<sum_by_lines>(j, most_);

@@ -32,8 +32,7 @@ bool is_idle(halocline_mpi_channel& channel) {
     bool idle = true;
     for (int slot = 0; slot < 2; ++slot) {
         MPI_Request& request = channel.receive[slot];
-        if (request != MPI_REQUEST_NULL)
-            idle = free_if(!channel.receiving[slot] || is_done(request), request) && idle;
+        if (request != MPI_REQUEST_NULL) idle = free_if(!channel.receiving[slot] || is_done(request), request) && idle;
     }
     if (channel.send != MPI_REQUEST_NULL) idle = free_if(is_done(channel.send), channel.send) && idle;
     idle = is_done(channel.part) && idle;

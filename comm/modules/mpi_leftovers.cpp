@@ -23,7 +23,8 @@ bool receive_one(MPI_Comm from) {
     if (MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, from, &found, &status) != MPI_SUCCESS || found == 0) return false;
     MPI_Get_count(&status, MPI_BYTE, &bytes);
     if (bytes == MPI_UNDEFINED) return false; // more than 2 GiB
-    const auto memory = std::unique_ptr<unsigned char[]>(new (std::nothrow) unsigned char[static_cast<unsigned>(bytes)]);
+    const auto memory =
+        std::unique_ptr<unsigned char[]>(new (std::nothrow) unsigned char[static_cast<unsigned>(bytes)]);
     return memory && MPI_Recv(memory.get(), bytes, MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG, from,
                               MPI_STATUS_IGNORE) == MPI_SUCCESS;
 }
@@ -50,7 +51,8 @@ void settle_leftovers(bool together) {
         // What is small was sent before this began, and is here soon. Alone, a rank can't know who sends large messages.
         const bool expects = !communicators.empty() && now - quiet_since < 10ms;
         goes_on = (!channels.empty() || expects) && now - begin < 2s ? 1 : 0;
-        if (together && MPI_Allreduce(MPI_IN_PLACE, &goes_on, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD) != MPI_SUCCESS) return;
+        if (together && MPI_Allreduce(MPI_IN_PLACE, &goes_on, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD) != MPI_SUCCESS)
+            return;
         if (goes_on != 0) sched_yield();
     }
 }

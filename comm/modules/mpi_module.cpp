@@ -106,7 +106,7 @@ int leave_at_finalize(MPI_Comm, int, void*, void*) {
         std::fputs("halocline: MPI_Finalize was called before the end of a job; destroy the job, and everything made "
                    "from it, before MPI_Finalize: from now on it makes no calls of MPI\n",
                    stderr);
-    if (getpid() != initialized_by && open_worlds.empty() && !abandoned && !ended_badly) settle_leftovers(false);
+    if (getpid() != initialized_by && !abandoned && !ended_badly) settle_leftovers(false);
     return MPI_SUCCESS;
 }
 

@@ -5,6 +5,11 @@ foreach(kind window one_sided)
   halocline_add_test(comm.${kind}_threads_test SOURCES ${kind}_threads_test.cpp LINK halocline::comm LABELS threads)
 endforeach()
 comm_test_over_transports(window_test)
+get_property(tests DIRECTORY PROPERTY TESTS)
+list(FILTER tests INCLUDE REGEX "window_test.mpi.")
+if(tests) # what UCX, below MPICH, says of messages that MPI_Finalize finds
+  set_tests_properties(${tests} PROPERTIES FAIL_REGULAR_EXPRESSION "was not matched;was not returned to mpool")
+endif()
 comm_test_over_transports(one_sided_test MORE mixed.4 ofi-tagged.2 ofi-tagged.4)
 halocline_add_test(comm.window_channel_test SOURCES window_channel_test.cpp LINK halocline::comm SEES comm)
 # Over networks that write memory, and over one that does not.

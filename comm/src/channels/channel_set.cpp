@@ -32,6 +32,7 @@ channel_set::channel_set(const job& j, std::span<const channel_request> requests
         lanes_ = {}; // says farewell
         throw;
     }
+    std::apply([&](const auto&... lane) { lanes_used_ = (static_cast<int>(!lane.empty()) + ...); }, lanes_);
     plan_id_ = steps.plan_id();
     const parked_block block = steps.release_block();
     block_ = static_cast<std::byte*>(block.start);
@@ -50,6 +51,7 @@ channel_set& channel_set::operator=(channel_set&& other) noexcept {
     if (this == &other) return *this;
     close();
     lanes_ = std::exchange(other.lanes_, {});
+    lanes_used_ = std::exchange(other.lanes_used_, 0);
     requests_ = std::exchange(other.requests_, {});
     options_ = std::exchange(other.options_, {});
     core_ = std::exchange(other.core_, nullptr);

@@ -84,6 +84,7 @@ global_sum::global_sum(const comm::job& j, int max_values, std::span<const int> 
         for (const std::size_t l : swap.partners) peers.push_back(rank_at[l]);
         step& s = steps_.emplace_back();
         s.left = swap.left;
+        s.peers = peers.size();
         s.small = channels_to(j, peers, small_values, "global sum");
         s.small.find_crossed_waits(this, [](const void* object) {
             const auto& sum = *static_cast<const global_sum*>(object);
@@ -108,7 +109,7 @@ global_sum::global_sum(const comm::job& j, int max_values, std::span<const int> 
 
 void global_sum::start(std::span<const double> values) noexcept {
     const std::uint64_t begin = ticks();
-    publish(values, begin);
+    publish(values);
     started_ = status_ == status::ok;
     statistics_.seconds += seconds(ticks() - begin);
 }
@@ -139,7 +140,7 @@ void global_sum::misused(const char* call) noexcept {
 
 std::uint32_t global_sum::own_word() const noexcept { return sum_word(own_count_, maximum_).word(); }
 
-void global_sum::publish(std::span<const double> values, std::uint64_t stamp, bool maximum) noexcept {
+void global_sum::publish(std::span<const double> values, bool maximum) noexcept {
     if (started_) misused("a sum was begun before finish() of the last");
     if (status_ != status::ok) return;
     steps_.front().small.note_thread();
@@ -153,10 +154,10 @@ void global_sum::publish(std::span<const double> values, std::uint64_t stamp, bo
     }
     ++(own_count_ <= small_values ? small_epoch_ : large_epoch_);
     std::copy(values.begin(), values.end(), own_.begin());
-    send(steps_.front(), values, stamp);
+    send(steps_.front(), values);
 }
 
-void global_sum::send(step& to, std::span<const double> values, std::uint64_t stamp) noexcept {
+void global_sum::send(step& to, std::span<const double> values) noexcept {
     constexpr std::size_t line = 64;
     const std::uint64_t k = epoch();
     const sum_label label(ordinal(), sum_word(own_word()));
@@ -165,9 +166,9 @@ void global_sum::send(step& to, std::span<const double> values, std::uint64_t st
     if (bytes > line) set.for_each([&](auto& c) { claim_lines(c.target(k), c.target(k) + bytes); });
     set.for_each([&](auto& c) {
         std::ranges::copy(std::as_bytes(values), c.target(k)); // memcpy must not get a null address, even for no values
-        c.send(k, stamp, label.field_index());
+        c.send(k, 0, label.field_index());
     });
-    statistics_.bytes += bytes * set.size();
+    statistics_.bytes += bytes * to.peers;
 }
 
 void global_sum::note_mismatch(int rank, std::uint32_t what) noexcept {
@@ -223,6 +224,7 @@ status global_sum::await_step() noexcept {
     step& from = steps_[due_];
     channel_set& set = from.of(own_count_);
     unsigned polls = 0;
+    if (own_count_ > small_values) set.for_each([&](auto& c) { __builtin_prefetch(c.received(k)); });
     const status waited = set.arrives_soon(k) ? status::ok : set.wait(k, [&]() noexcept {
         if (++polls % polls_per_look == 0) look_for_mismatch(from);
         return status_;
@@ -251,7 +253,7 @@ void global_sum::combine_step(std::span<double> values, Combine combine) noexcep
         for (std::size_t i = 0; i < n; ++i)
             values[i] = s.left ? combine(values[i], other[i]) : combine(other[i], values[i]);
     }
-    if (++due_ < steps_.size()) send(steps_[due_], values, 0);
+    if (++due_ < steps_.size()) send(steps_[due_], values);
 }
 
 template <class Combine>
@@ -261,6 +263,10 @@ status global_sum::finish_steps(std::span<double> values, std::uint64_t begin, C
         if (await_step() == status::ok) combine_step(values, combine);
     }
     if (status_ != status::ok) return status_;
+    // The peers have read what these lines hold: they have sent their parts of this sum. Longer messages are filled for
+    // so long that a peer's polls would take the lines back.
+    if (own_count_ <= small_values)
+        for (step& s : steps_) s.small.prepare(small_epoch_ + 1);
     ++statistics_.sums;
     statistics_.seconds += seconds(ticks() - begin);
     return status::ok;
@@ -275,9 +281,8 @@ status global_sum::finish(std::span<double> values) noexcept {
 }
 
 status global_sum::operator()(std::span<double> values) noexcept {
-    const std::uint64_t begin = ticks();
-    publish(values, begin);
-    return finish_steps(values, begin, plus);
+    publish(values);
+    return finish_steps(values, ticks(), plus); // the clock is read while the messages travel
 }
 
 void global_sum::sum_or_throw(std::span<double> values) {
@@ -285,10 +290,9 @@ void global_sum::sum_or_throw(std::span<double> values) {
 }
 
 status global_sum::maximum(std::span<double> values) noexcept {
-    const std::uint64_t begin = ticks();
-    publish(values, begin, true);
+    publish(values, true);
     // A NaN anywhere makes the result NaN; std::max would lose it.
-    return finish_steps(values, begin, [](double a, double b) { return std::isnan(a) || a > b ? a : b; });
+    return finish_steps(values, ticks(), [](double a, double b) { return std::isnan(a) || a > b ? a : b; });
 }
 
 std::string global_sum::pending() const {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an MPI program may do wrong with jobs of its communicators. Linked with one MPI, and run under its mpirun.
+#include <halocline/comm/connection.hpp>
 #include <halocline/comm/global_sum.hpp>
 #include <halocline/comm/job.hpp>
+#include <halocline/comm/window.hpp>
 #include <halocline_test/refusal.hpp>
 
 #include <gtest/gtest.h>
@@ -11,6 +13,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace {
 
@@ -32,6 +35,25 @@ TEST(MpiProgram, IsRefusedAJobOfAnIntercommunicator) {
     MPI_Intercomm_merge(between, rank % 2, &both);
     EXPECT_GT(comm::job::from_mpi(both).ranks(), 1);
     for (MPI_Comm* c : {&half, &between, &both}) MPI_Comm_free(c);
+}
+
+/// A large message to an end that its rank never connects is received before MPI_Finalize. MPICH over UCX says otherwise
+/// that it was not matched, and newer versions abort.
+TEST(MpiProgram, LeavesNoMessageToFinalize) {
+    const comm::job j = comm::job::from_mpi(MPI_COMM_WORLD, {.transports = {"mpi"}});
+    ASSERT_EQ(j.ranks(), 2);
+    std::vector<double> buffer(20'000);
+    comm::connection c(j, 1 - j.rank());
+    if (j.rank() == 0) {
+        comm::send_window<double> out(c, buffer);
+        c.connect();
+        j.barrier();
+        ASSERT_EQ(out.init(), comm::status::ok);
+        ASSERT_EQ(out.post(), comm::status::ok);
+    } else {
+        const comm::recv_window<double> in(c, buffer);
+        j.barrier();
+    }
 }
 
 /// What a program still has after MPI_Finalize.

@@ -21,7 +21,7 @@ namespace halocline::comm {
 struct sum_statistics {
     std::uint64_t sums = 0;  ///< finished ones, including maxima
     std::uint64_t bytes = 0; ///< sent by this rank
-    double seconds = 0;      ///< time inside the calls
+    double seconds = 0;      ///< time inside the calls, but for the sending in operator() and maximum()
 };
 
 /// All ranks make the same calls in the same order, with the same number of values. After set-up no call allocates,
@@ -76,22 +76,23 @@ class global_sum {
     /// The channels of one step of the tree: `small` for sums of one or two values, `large` for more.
     struct step {
         channel_set small, large;
-        bool left = false; ///< above the group: is this rank in the first of the two halves?
+        std::size_t peers = 0; ///< of either
+        bool left = false;     ///< above the group: is this rank in the first of the two halves?
         [[nodiscard]] channel_set& of(std::size_t values) { return values <= small_values ? small : large; }
         [[nodiscard]] const channel_set& of(std::size_t values) const { return values <= small_values ? small : large; }
     };
 
     // The stages of a sum: publish(); then, for each step, await_step() and combine_step().
-    /// Begins the next sum: sends this rank's values to its group. `stamp`: when the call began, in ticks.
-    void publish(std::span<const double> values, std::uint64_t stamp, bool maximum = false) noexcept;
-    void send(step& to, std::span<const double> values, std::uint64_t stamp) noexcept;
+    /// Begins the next sum: sends this rank's values to its group.
+    void publish(std::span<const double> values, bool maximum = false) noexcept;
+    void send(step& to, std::span<const double> values) noexcept;
     /// Waits for the messages of the step that is due, and checks that they belong to this sum.
     status await_step() noexcept;
     /// values <- values combined with the messages of the step that is due; sends the result to the ranks of the next
     /// step, if there is one.
     template <class Combine>
     void combine_step(std::span<double> values, Combine combine) noexcept;
-    /// Takes all remaining steps: values <- all ranks' values, combined element by element. `begin`: when the call
+    /// Takes all remaining steps: values <- all ranks' values, combined element by element. `begin`: when its time
     /// began, in ticks, for the statistics.
     template <class Combine>
     status finish_steps(std::span<double> values, std::uint64_t begin, Combine combine) noexcept;
