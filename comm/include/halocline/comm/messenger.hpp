@@ -161,8 +161,9 @@ class messenger {
     /// Makes progress until none of the requests needs this rank any more; for a send that means that its receiver has
     /// called for it. Returns status::timed_out after that time; the job and the requests continue.
     [[nodiscard]] status start_all(std::span<message_request> requests, std::chrono::nanoseconds longest) noexcept;
-    /// True if a message is there that such a receive would get; `info` then holds its source, tag and size. A loop
-    /// around it must also check state(), which turns bad when a rank dies.
+    /// True if a message is there that such a receive would get; `info` then holds its source, tag and size. If its
+    /// sender withdraws it before it is received, the receive waits for the next. A loop around it must also check
+    /// state(), which turns bad when a rank dies.
     [[nodiscard]] bool probe(int from, int tag, message_info& info, std::uint32_t context = 0) noexcept;
     /// Waits until probe() would return true.
     [[nodiscard]] status wait_probe(int from, int tag, message_info& info, std::uint32_t context = 0) noexcept;
