@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One MPI behind the C interface of mpi_module.h: its world, and large messages. The same sources are compiled for each
 // installed MPI; they see nothing else of halocline. Everything that waits is a non-blocking operation and a test loop,
-// so that a caller who learns of a death can give up; only MPI_Init_thread and MPI_Finalize block.
+// so that a caller who learns of a death can give up; only MPI_Init_thread, and MPI_Finalize with what prepares it,
+// block.
 #include "mpi_state.hpp"
 
 #include <atomic>
@@ -20,8 +21,8 @@
 namespace {
 
 std::atomic<bool> abandoned = false; // MPI must not be called any more: it could write memory that was given back
-// Not empty at exit(): the program ends in mid-job, but other ranks do not.
-std::vector<halocline_mpi_world*> open_worlds;
+// Not empty at exit(): the program ends in mid-job, but other ranks do not. Never destroyed: see mpi_leftovers.cpp.
+auto& open_worlds = *new std::vector<halocline_mpi_world*>;
 bool ended_badly = false; // the last job; then the others may never reach MPI_Finalize
 
 // With more ranks than cores, lets the peer run.
@@ -38,6 +39,7 @@ int wait_one(MPI_Request request, halocline_mpi_give_up give_up, void* context) 
     }
 }
 
+bool settled = false;     // settle_leftovers() has been called by all ranks together
 pid_t initialized_by = 0; // a child of fork() also reaches exit(), but must not call MPI
 
 void finalize_at_exit() {
@@ -48,6 +50,7 @@ void finalize_at_exit() {
     // Ranks finalize together: MPICH over UCX can hang if one rank is in MPI_Finalize seconds before another.
     MPI_Barrier(MPI_COMM_WORLD);
     settle_leftovers(true);
+    settled = true;
     MPI_Finalize();
 }
 
@@ -106,7 +109,7 @@ int leave_at_finalize(MPI_Comm, int, void*, void*) {
         std::fputs("halocline: MPI_Finalize was called before the end of a job; destroy the job, and everything made "
                    "from it, before MPI_Finalize: from now on it makes no calls of MPI\n",
                    stderr);
-    if (getpid() != initialized_by && !abandoned && !ended_badly) settle_leftovers(false);
+    if (!settled && !abandoned && !ended_badly) settle_leftovers(false);
     return MPI_SUCCESS;
 }
 

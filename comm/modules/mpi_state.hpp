@@ -78,8 +78,8 @@ bool is_idle(halocline_mpi_channel& channel);
 // What ends of jobs leave over (mpi_leftovers.cpp).
 void leave_over(halocline_mpi_channel* channel);
 void leave_over(MPI_Comm communicator);
-/// Receives what nobody has received, until nothing is under way in any of these communicators, for 2 s at most.
-/// `together`: all ranks of MPI_COMM_WORLD do so.
+/// Receives what nobody has received, until nothing is under way in any of these communicators, for about 2 s at most.
+/// `together`: all ranks of MPI_COMM_WORLD do so; alone, a rank ends when nothing has come for 10 ms.
 void settle_leftovers(bool together);
 
 // These implement the functions of the same names in mpi_module.h (mpi_channel.cpp).

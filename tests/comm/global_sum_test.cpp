@@ -184,6 +184,34 @@ TEST(GlobalSum, GetsOnWhileItsRankWaitsForSomethingElse) {
     }
 }
 
+/// While one thread of each rank starts and finishes sums, waits of another one advance them.
+TEST(GlobalSum, GetsOnInWaitsOfAnotherThread) {
+    constexpr int ranks = 4, rounds = 300;
+    run_threads(ranks, [](const job& j) {
+        global_sum by_levels(j, 2, {}, 1), other(j, 2);
+        std::atomic<int> wrong{0};
+        std::atomic<bool> known{false}; // both threads, to the check for crossed waits
+        std::thread second([&] {
+            for (int k = 0; k <= rounds; ++k) {
+                double one = 1;
+                wrong += other({&one, 1}) != status::ok || one != ranks;
+                known = true;
+                known.notify_one();
+            }
+        });
+        known.wait(false);
+        for (int k = 0; k < rounds; ++k) {
+            double value = j.rank() + k;
+            by_levels.start({&value, 1});
+            while (k % 2 == 0 && !by_levels.test()) {
+            }
+            wrong += by_levels.finish({&value, 1}) != status::ok || value != ranks * k + 6;
+        }
+        second.join();
+        EXPECT_EQ(wrong, 0);
+    });
+}
+
 TEST(GlobalSum, AMaximumGetsANumberThatIsNoneFromAnyRank) {
     for (const int ranks : {9, 19}) {
         run_threads(ranks, [&](const job& j) {

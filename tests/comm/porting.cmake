@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # An MPI program that uses windows of comm: linked with one MPI, run under its mpirun.
-set(left_in_ucx "was not matched" "send length") # what UCX says of messages that MPI_Finalize finds
+set(left_in_ucx "was not matched" "send length") # what UCX, below MPICH, says of messages that MPI_Finalize finds
 foreach(mpi openmpi mpich)
   string(TOUPPER ${mpi} upper)
   if(NOT TARGET halocline_use_${mpi} OR NOT HALOCLINE_MPIRUN_${upper})

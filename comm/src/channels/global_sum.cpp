@@ -8,6 +8,7 @@
 #include <halocline/base/error.hpp>
 #include <halocline/comm/clock.hpp>
 #include <halocline/comm/detail/claim_lines.hpp>
+#include <halocline/comm/detail/pause.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -114,22 +115,36 @@ void global_sum::start(std::span<const double> values) noexcept {
     statistics_.seconds += seconds(ticks() - begin);
 }
 
+// Waits of several threads may call this, also while one is in finish(): either it finds started_ false after it has
+// set moving_, or finish() finds moving_ set and waits. Sequentially consistent, because each stores one of the two and
+// then loads the other.
 void global_sum::progress() noexcept {
-    if (!started_) return;
+    if (!started_.load(std::memory_order_relaxed) || moving_.exchange(true)) return;
+    move();
+    moving_.store(false, std::memory_order_release);
+}
+
+void global_sum::move() noexcept {
+    if (!started_.load()) return;
     const std::span<double> values(sum_.data(), own_count_);
     while (!complete() && steps_[due_].of(own_count_).has_arrived(epoch()) && await_step() == status::ok)
         combine_step(values, plus);
 }
 
 bool global_sum::test() noexcept {
-    progress();
-    if (!complete() && steps_[due_].of(own_count_).test(epoch())) progress();
-    // A fruitless test may have made progress() too, as part of the work of every wait.
+    if (moving_.exchange(true)) return false;
+    move();
+    if (!complete()) {
+        (void)steps_[due_].of(own_count_).test(epoch()); // does the work of every wait, in which the message may come
+        move();
+    }
     if (!complete() && ++fruitless_tests_ % tests_per_look == 0) {
         look_for_mismatch(steps_[due_]);
         if (other_ >= 0) refuse(due_ + 1);
     }
-    return complete();
+    const bool done = complete();
+    moving_.store(false, std::memory_order_release);
+    return done;
 }
 
 void global_sum::misused(const char* call) noexcept {
@@ -258,7 +273,6 @@ void global_sum::combine_step(std::span<double> values, Combine combine) noexcep
 
 template <class Combine>
 status global_sum::finish_steps(std::span<double> values, std::uint64_t begin, Combine combine) noexcept {
-    started_ = false; // so that progress() in other waits leaves the sum alone
     while (!complete()) {
         if (await_step() == status::ok) combine_step(values, combine);
     }
@@ -275,6 +289,8 @@ status global_sum::finish_steps(std::span<double> values, std::uint64_t begin, C
 status global_sum::finish(std::span<double> values) noexcept {
     const std::uint64_t begin = ticks();
     if (!started_) misused("finish() without start()");
+    started_ = false; // from now on progress() leaves the sum alone
+    while (moving_.load()) pause();
     if (values.size() != own_count_) misused("finish() of another number of values than start() had");
     if (status_ == status::ok && due_ > 0) std::copy_n(sum_.data(), own_count_, values.data());
     return finish_steps(values, begin, plus);

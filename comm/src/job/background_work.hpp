@@ -3,6 +3,7 @@
 // sums and messages that could make progress. Every wait of the rank does this work between its polls.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -21,9 +22,10 @@ class background_work {
     /// Between two polls of a wait that spins.
     void run() noexcept {
         for (one& o : all_) {
-            if (--o.left > 0) continue;
-            o.left = o.polls;
-            o.step(o.object);
+            const std::atomic_ref left(o.left); // two threads of the rank may wait: a step less or more is no harm
+            const std::uint32_t now = left.load(std::memory_order_relaxed);
+            left.store(now > 1 ? now - 1 : o.polls, std::memory_order_relaxed);
+            if (now <= 1) o.step(o.object);
         }
     }
     /// Where calls are few: in a wait that yields or sleeps between its polls, in a test, now and then in calls that don't

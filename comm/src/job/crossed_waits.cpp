@@ -70,8 +70,8 @@ const crossed_waits::watched_set* crossed_waits::find(std::uint32_t plan_id) con
 
 status crossed_waits::look(job_core& core, std::uint32_t plan_id, std::uint64_t epoch) noexcept {
     note_thread();
-    const std::unique_lock lock(mutex_, std::try_to_lock); // exchanges wait for no lock
-    if (!lock) return status::ok;                          // another thread makes or starts something: several_
+    const std::unique_lock lock(mutex_, std::try_to_lock); // waits wait for no lock
+    if (!lock) return status::ok;                          // another thread makes, starts or ends something
     failure_record& own = core.memory->record();
     if (several_) {
         clear(own);

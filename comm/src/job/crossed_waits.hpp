@@ -45,7 +45,8 @@ class crossed_waits {
     /// note_thread() has nothing to do for the thread of this mark.
     [[nodiscard]] const std::atomic<const void*>& noted_thread() const noexcept { return thread_; }
     /// To be called now and then in a wait for that epoch of a set. If the wait is crossed with a peer's, ends the job,
-    /// and returns the status with which it ended.  Cost: a few loads per peer of the set; never blocks.
+    /// and returns the status with which it ended.  Cost: a few loads per peer of the set. Never blocks,
+    /// but for the first call of a rank's second thread.
     [[nodiscard]] status look(job_core& core, std::uint32_t plan_id, std::uint64_t epoch) noexcept;
     /// Such a wait has ended.
     void over(job_core& core) noexcept;

@@ -9,6 +9,7 @@
 #include <halocline/comm/job.hpp>
 #include <halocline/comm/status.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -32,8 +33,8 @@ class global_sum {
     /// `rank_order`: the leaves of the tree: all ranks, in the order in which their parts are added; empty: by number.
     /// With the rank order of a decomposition the bits depend on the rank grid, but not on which rank holds which place
     /// in it.
-    /// `largest_group`: ranks that take one step; 0: where all ranks share memory, 4, but 32 if they also share cores;
-    /// otherwise 8. It changes no bits.
+    /// `largest_group`: ranks that take one step; 0: where all ranks share memory, 4, but 32 if they also share cores or
+    /// run under a quota of processor time (or are told so, by spin_polls); otherwise 8. It changes no bits.
     /// Err: on every rank: input_error (ranks that pass different arguments; max_values or largest_group out of range;
     /// a rank_order that is not a permutation of the ranks); job_error.
     explicit global_sum(const comm::job& j, int max_values = 64, std::span<const int> rank_order = {},
@@ -53,8 +54,8 @@ class global_sum {
     /// Err: rank_failure or job_error, naming the rank that failed and what this one was waiting for.
     void sum_or_throw(std::span<double> values);
     /// operator() in two halves, like MPI_Iallreduce and MPI_Wait. start() reads `values`, which may change afterwards;
-    /// finish() writes the sum into its argument. In between, every wait and test() of this rank, on whatever object,
-    /// advances the sum.
+    /// finish() writes the sum into its argument. In between, every wait and test() of this rank, on whatever object and
+    /// by whatever thread, advances the sum.
     /// Pre: one sum at a time; finish() gets the same number of values as start(). Otherwise finish() returns misused.
     /// Err: finish() returns what operator() would.
     void start(std::span<const double> values) noexcept;
@@ -96,8 +97,10 @@ class global_sum {
     /// began, in ticks, for the statistics.
     template <class Combine>
     status finish_steps(std::span<double> values, std::uint64_t begin, Combine combine) noexcept;
-    /// Advances a sum that start() began, as far as possible without waiting.
+    /// Advances a sum that start() began, as far as possible without waiting; nothing if another thread is doing so.
     void progress() noexcept;
+    /// progress() by the thread that has set moving_.
+    void move() noexcept;
     [[nodiscard]] bool complete() const noexcept { return status_ != status::ok || due_ == steps_.size(); }
     /// The epoch of the sum under way, in the channels that it uses.
     [[nodiscard]] std::uint64_t epoch() const noexcept {
@@ -127,9 +130,10 @@ class global_sum {
     static constexpr std::size_t small_values = 2; // travel inside the control line
 
     comm::job job_;
-    std::vector<step> steps_; // the group's first, then upwards
-    std::size_t due_ = 0;     // the step whose messages the sum under way waits for
-    bool started_ = false;    // by start(): the result so far is in sum_
+    std::vector<step> steps_;          // the group's first, then upwards
+    std::size_t due_ = 0;              // the step whose messages the sum under way waits for
+    std::atomic<bool> started_{false}; // by start(): the result so far is in sum_
+    std::atomic<bool> moving_{false};  // by a thread of this rank: only it may look at what follows from started_
     unsigned fruitless_tests_ = 0;
     std::uint64_t small_epoch_ = 0, large_epoch_ = 0; // sums so far in each set of channels
     std::size_t max_values_ = 0, own_count_ = 0;      // values: the limit, and those of the sum under way

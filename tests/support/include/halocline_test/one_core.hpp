@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include <vector>
+#include <sched.h>
 
 namespace halocline_test {
 
