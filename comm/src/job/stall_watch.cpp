@@ -35,10 +35,12 @@ double stall_watch::waited(std::uint64_t since) noexcept {
     constexpr double wait = 1e-4;    // seconds; anything shorter is a check in passing, not a wait
     constexpr double absence = 0.25; // looks are due a hundred times as often
     const std::uint64_t now = ticks();
+    const turn here(taken_);
+    if (!here) return seconds(now - since);
     const std::uint64_t before = std::exchange(last_look_, now);
     if (since != since_) {
         if (seconds(now - since) < wait) return seconds(now - since);
-        over();
+        end_wait();
         since_ = since;
         absent_ = 0;
     }
@@ -49,8 +51,11 @@ double stall_watch::waited(std::uint64_t since) noexcept {
 
 void stall_watch::look(int peer, double waited) noexcept {
     if (stall_ <= 0 || waited < stall_ / 2) return;
+    const turn here(taken_);
+    if (!here) return;
     try {
-        if (told_ != nobody && peer >= 0 && peer != told_) over(); // it has answered; this rank now waits for another
+        if (told_ != nobody && peer >= 0 && peer != told_)
+            end_wait(); // it has answered; this rank now waits for another
         if (told_ != nobody) return;
         if (peer >= 0) {
             if (!is_silent(peer, waited)) return;
@@ -132,6 +137,10 @@ void stall_watch::tell(int culprit, double waited) {
 }
 
 void stall_watch::over() noexcept {
+    if (const turn here(taken_); here) end_wait();
+}
+
+void stall_watch::end_wait() noexcept {
     looked_at_all_ = 0;
     const int culprit = std::exchange(told_, nobody);
     if (culprit == nobody || !std::exchange(teller_, false)) return; // as after nearly every wait

@@ -38,6 +38,24 @@ class stall_watch {
   private:
     static constexpr int nobody = -1;
 
+    /// What follows is of one wait, and another thread may be in another one: who finds the state taken leaves it as it
+    /// is.
+    class turn {
+      public:
+        explicit turn(std::atomic<bool>& taken) noexcept
+            : taken_(taken), mine_(!taken.exchange(true, std::memory_order_acquire)) {}
+        ~turn() {
+            if (mine_) taken_.store(false, std::memory_order_release);
+        }
+        turn(const turn&) = delete;
+        turn& operator=(const turn&) = delete;
+        explicit operator bool() const noexcept { return mine_; }
+
+      private:
+        std::atomic<bool>& taken_;
+        bool mine_;
+    };
+    void end_wait() noexcept;
     [[nodiscard]] bool is_silent(int peer, double waited) noexcept;
     [[nodiscard]] bool near(int r) const noexcept;
     [[nodiscard]] int stopped_one() const;
@@ -52,6 +70,7 @@ class stall_watch {
     double far_patience_; // how much longer a rank of another node may take to answer
 
     // State of the wait under way.
+    std::atomic<bool> taken_{false};
     std::uint64_t since_ = 0, last_look_ = 0, absent_ = 0; // ticks
     double looked_at_all_ = 0;                             // value of `waited` when all processes were last checked
     int told_ = nobody;                                    // the rank reported, by this rank or another
