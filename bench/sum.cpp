@@ -2,8 +2,9 @@
 // What does a global sum cost, by the number of values?  scripts/bench.sh sum
 //   (halocline-run -n N -- bench_sum [--values 1,2,8,64] [--seconds S] [--rounds N] [--groups 2,4] [--transport T]
 //    [--json FILE] [--peer 'NAME=COMMAND']...)
-// In turns: comm::global_sum, also with other groups than it chooses ("ours-4": of up to 4 ranks); "lines", a hand-written sum in memory that the ranks of a host share; MPI_Allreduce of
-// each peer. One row per mode of the machine, medians in µs of the slowest rank.
+// In turns: comm::global_sum, also with other groups than it chooses ("ours-4": of up to 4 ranks); "lines", a
+// hand-written sum in memory that the ranks of a host share; MPI_Allreduce of each peer. One row per mode of the
+// machine, medians in µs of the slowest rank.
 #include "sum_steps.hpp"
 #include "support/command_line.hpp"
 #include "support/json_line.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages that a job's end leaves over: sent to an end that its rank never connected. A program must not enter
-// MPI_Finalize while its own sends are pending (MPI 4.0, section 11.2.2), and MPICH over UCX 1.16 aborts if it does. So
-// their targets receive them, into memory that is thrown away.
+// MPI_Finalize while its own sends are pending (MPI 4.0, "Finalizing MPI"), and MPICH over the UCX of Ubuntu 24.04
+// aborts if it does. So their targets receive them, into memory that is thrown away.
 #include "mpi_state.hpp"
 
 #include <chrono>

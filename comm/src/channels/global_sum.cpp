@@ -8,12 +8,13 @@
 #include <halocline/base/error.hpp>
 #include <halocline/comm/clock.hpp>
 #include <halocline/comm/detail/claim_lines.hpp>
-#include <halocline/comm/detail/pause.hpp>
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
+
+#include <sched.h>
 
 // Ranks that sum different things. Each message states what its sender asks for (sum_label.hpp), so a rank that
 // receives the messages of a step sees who disagrees with it: compare(). Two things could still keep ranks waiting:
@@ -239,6 +240,7 @@ status global_sum::await_step() noexcept {
     step& from = steps_[due_];
     channel_set& set = from.of(own_count_);
     unsigned polls = 0;
+    // All at once, instead of each after the label before it.
     if (own_count_ > small_values) set.for_each([&](auto& c) { __builtin_prefetch(c.received(k)); });
     const status waited = set.arrives_soon(k) ? status::ok : set.wait(k, [&]() noexcept {
         if (++polls % polls_per_look == 0) look_for_mismatch(from);
@@ -289,8 +291,8 @@ status global_sum::finish_steps(std::span<double> values, std::uint64_t begin, C
 status global_sum::finish(std::span<double> values) noexcept {
     const std::uint64_t begin = ticks();
     if (!started_) misused("finish() without start()");
-    started_ = false; // from now on progress() leaves the sum alone
-    while (moving_.load()) pause();
+    started_ = false;                     // from now on progress() leaves the sum alone
+    while (moving_.load()) sched_yield(); // another thread of this rank, which may have lost its core
     if (values.size() != own_count_) misused("finish() of another number of values than start() had");
     if (status_ == status::ok && due_ > 0) std::copy_n(sum_.data(), own_count_, values.data());
     return finish_steps(values, begin, plus);

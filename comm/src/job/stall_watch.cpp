@@ -35,8 +35,8 @@ double stall_watch::waited(std::uint64_t since) noexcept {
     constexpr double wait = 1e-4;    // seconds; anything shorter is a check in passing, not a wait
     constexpr double absence = 0.25; // looks are due a hundred times as often
     const std::uint64_t now = ticks();
-    const turn here(taken_);
-    if (!here) return seconds(now - since);
+    const std::unique_lock turn(one_wait_, std::try_to_lock);
+    if (!turn) return seconds(now - since);
     const std::uint64_t before = std::exchange(last_look_, now);
     if (since != since_) {
         if (seconds(now - since) < wait) return seconds(now - since);
@@ -51,8 +51,8 @@ double stall_watch::waited(std::uint64_t since) noexcept {
 
 void stall_watch::look(int peer, double waited) noexcept {
     if (stall_ <= 0 || waited < stall_ / 2) return;
-    const turn here(taken_);
-    if (!here) return;
+    const std::unique_lock turn(one_wait_, std::try_to_lock);
+    if (!turn) return;
     try {
         if (told_ != nobody && peer >= 0 && peer != told_)
             end_wait(); // it has answered; this rank now waits for another
@@ -137,7 +137,7 @@ void stall_watch::tell(int culprit, double waited) {
 }
 
 void stall_watch::over() noexcept {
-    if (const turn here(taken_); here) end_wait();
+    if (const std::unique_lock turn(one_wait_, std::try_to_lock); turn) end_wait();
 }
 
 void stall_watch::end_wait() noexcept {

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -38,23 +39,6 @@ class stall_watch {
   private:
     static constexpr int nobody = -1;
 
-    /// What follows is of one wait, and another thread may be in another one: who finds the state taken leaves it as it
-    /// is.
-    class turn {
-      public:
-        explicit turn(std::atomic<bool>& taken) noexcept
-            : taken_(taken), mine_(!taken.exchange(true, std::memory_order_acquire)) {}
-        ~turn() {
-            if (mine_) taken_.store(false, std::memory_order_release);
-        }
-        turn(const turn&) = delete;
-        turn& operator=(const turn&) = delete;
-        explicit operator bool() const noexcept { return mine_; }
-
-      private:
-        std::atomic<bool>& taken_;
-        bool mine_;
-    };
     void end_wait() noexcept;
     [[nodiscard]] bool is_silent(int peer, double waited) noexcept;
     [[nodiscard]] bool near(int r) const noexcept;
@@ -69,8 +53,8 @@ class stall_watch {
     const double stall_;  // seconds; 0: never
     double far_patience_; // how much longer a rank of another node may take to answer
 
-    // State of the wait under way.
-    std::atomic<bool> taken_{false};
+    // State of the wait under way. Another thread of the rank may be in another one: it leaves the state as it is.
+    std::mutex one_wait_;                                  // only tried
     std::uint64_t since_ = 0, last_look_ = 0, absent_ = 0; // ticks
     double looked_at_all_ = 0;                             // value of `waited` when all processes were last checked
     int told_ = nobody;                                    // the rank reported, by this rank or another
