@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <functional>
@@ -116,26 +117,61 @@ TEST(CrossedWaits, PlansInDifferentOrdersAndASumAreToldToAll) {
 }
 
 /// One thread of a rank starts one of two plans, late, while the other waits; the neighbour's threads do the reverse.
-TEST(CrossedWaits, RanksOfSeveralThreadsAreLeftAlone) {
+void start_late_in_other_threads(const comm::job& j, bool known) {
     const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
-    run(2, [&](const comm::job& j) {
-        const field<double> x(cut.local_box(j.rank()).extents, 2);
-        halo::plan a(j, cut, {.name = "a", .bytes_per_site = 16}), b(j, cut, {.name = "b", .bytes_per_site = 16});
-        halo::plan &here = j.rank() == 0 ? a : b, &there = j.rank() == 0 ? b : a;
-        std::thread([&] { // now it is known that there are two
+    const field<double> x(cut.local_box(j.rank()).extents, 2);
+    halo::plan a(j, cut, {.name = "a", .bytes_per_site = 16}), b(j, cut, {.name = "b", .bytes_per_site = 16});
+    halo::plan &here = j.rank() == 0 ? a : b, &there = j.rank() == 0 ? b : a;
+    if (known) { // to each rank, that it has two
+        std::thread second([&] {
             a.start(x);
             EXPECT_EQ(a.finish(), status::ok);
-        })
-            .join();
-        here.start(x);
-        std::thread other([&] {
-            std::this_thread::sleep_for(std::chrono::milliseconds(300));
-            there.start(x);
         });
-        EXPECT_EQ(here.finish(), status::ok);
-        other.join();
-        EXPECT_EQ(there.finish(), status::ok);
+        second.join();
+    }
+    here.start(x);
+    std::thread other([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(300));
+        there.start(x);
     });
+    EXPECT_EQ(here.finish(), status::ok);
+    other.join();
+    EXPECT_EQ(there.finish(), status::ok);
+}
+
+TEST(CrossedWaits, RanksOfSeveralThreadsAreLeftAlone) {
+    for (const bool known : {true, false}) run(2, [&](const comm::job& j) { start_late_in_other_threads(j, known); });
+}
+
+/// Such a thread might still end the wait; so ranks are told when they would have given up.
+TEST(CrossedWaits, ThreadsThatMightStartAnythingDelayTheReport) {
+    using namespace std::chrono;
+    const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
+    auto options = small_job();
+    options.deadline = seconds(2);
+    std::atomic<bool> over{false};
+    std::vector<std::string> texts(2);
+    steady_clock::duration waited{};
+    comm::run_threads(
+        2,
+        [&](const comm::job& j) {
+            const field<double> x(cut.local_box(j.rank()).extents, 2);
+            halo::plan a(j, cut, {.name = "a", .bytes_per_site = 16}), b(j, cut, {.name = "b", .bytes_per_site = 16});
+            std::thread idle([&] { over.wait(false); });
+            const auto began = steady_clock::now();
+            texts[j.rank()] = refusal<halocline::error>([&] {
+                halo::plan& first = j.rank() == 0 ? a : b;
+                first.start(x);
+                first.finish_or_throw();
+            });
+            if (j.rank() == 0) waited = steady_clock::now() - began;
+            over = true;
+            over.notify_all();
+            idle.join();
+        },
+        options);
+    expect_both(texts, "a", "b");
+    EXPECT_GT(waited, milliseconds(1500));
 }
 
 /// An exchange or a sum, to be started and finished.

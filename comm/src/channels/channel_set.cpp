@@ -145,7 +145,8 @@ status channel_set::wait(std::uint64_t epoch, void* object, status (*step)(void*
         status_ = waiting.again(pending);
         if (status_ != status::ok) break;
         if (waiting.looked()) {
-            if (++looks % looks_per_crossing == 0) status_ = core_->crossed.look(*core_, plan_id_, epoch);
+            if (++looks % looks_per_crossing == 0)
+                status_ = core_->crossed.look(*core_, plan_id_, epoch, waiting.since());
             // A message after the first missing one may never come.
             for_each_lane([&](auto& lane) {
                 for (auto& c : lane) {

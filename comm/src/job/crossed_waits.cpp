@@ -2,8 +2,10 @@
 #include "crossed_waits.hpp"
 
 #include "job_core.hpp"
+#include "process_look.hpp"
 
 #include <algorithm>
+#include <chrono>
 
 namespace halocline::comm {
 namespace {
@@ -19,6 +21,23 @@ std::uint32_t set_in(std::uint64_t word) noexcept { return static_cast<std::uint
 void clear(failure_record& own) noexcept {
     own.unbegun_epoch.store(nothing, std::memory_order_release);
     own.awaited_epoch.store(nothing, std::memory_order_release);
+}
+
+/// Does the process have threads besides those known to begin nothing behind the back of a rank that waits?
+bool has_other_threads(const job_core& core) noexcept {
+    try {
+        const int own = core.thread_ranks + (core.guard ? 1 : 0), all = look_at("self").threads;
+        return all == 0 || all > own;
+    } catch (...) {
+        return true;
+    }
+}
+
+/// May the job be ended for a wait that began at `since`? What a thread begins late would end the wait, so it has nearly
+/// all the time that a wait may take.
+bool is_late_enough(job_core& core, std::uint64_t since) noexcept {
+    const double deadline = std::chrono::duration<double>(core.options.deadline).count();
+    return !has_other_threads(core) || core.stalls.waited(since) > 0.9 * deadline;
 }
 
 /// What one of two ranks waits for.
@@ -68,7 +87,7 @@ const crossed_waits::watched_set* crossed_waits::find(std::uint32_t plan_id) con
     return place == sets_.end() ? nullptr : &place->second;
 }
 
-status crossed_waits::look(job_core& core, std::uint32_t plan_id, std::uint64_t epoch) noexcept {
+status crossed_waits::look(job_core& core, std::uint32_t plan_id, std::uint64_t epoch, std::uint64_t since) noexcept {
     note_thread();
     const std::unique_lock lock(mutex_, std::try_to_lock); // waits wait for no lock
     if (!lock) return status::ok;                          // another thread makes, starts or ends something
@@ -93,6 +112,7 @@ status crossed_waits::look(job_core& core, std::uint32_t plan_id, std::uint64_t 
         own.unbegun_epoch.store(awaited, std::memory_order_release);
         // Read after awaited_epoch: so it is of the peer's present wait, which can't end before this rank's.
         if (its.unbegun_epoch.load(std::memory_order_acquire) != awaited_here) continue;
+        if (!is_late_enough(core, since)) continue;
         const int first = std::min(core.rank, peer); // both ranks may find out at once
         try {
             core.publish(

@@ -6,7 +6,8 @@
 // a peer waits for something that it has not begun, that it has not. It begins nothing before its wait ends. So if two
 // ranks say that of what the other waits for, neither wait can end. Messages under way, peers that are ahead, and calls
 // that cross but overlap (begin A, begin B; begin B, begin A) don't look like that. A rank of which several threads
-// begin epochs says nothing: one of them may begin what the peer waits for during the wait of another.
+// begin epochs says nothing: one of them may begin what the peer waits for during the wait of another. Where the process
+// has threads that have begun nothing yet, and might, the job is only ended when the deadline is about to end it anyway.
 #pragma once
 
 #include <halocline/comm/detail/thread_mark.hpp>
@@ -44,10 +45,10 @@ class crossed_waits {
     }
     /// note_thread() has nothing to do for the thread of this mark.
     [[nodiscard]] const std::atomic<const void*>& noted_thread() const noexcept { return thread_; }
-    /// To be called now and then in a wait for that epoch of a set. If the wait is crossed with a peer's, ends the job,
-    /// and returns the status with which it ended.  Cost: a few loads per peer of the set. Never blocks,
-    /// but for the first call of a rank's second thread.
-    [[nodiscard]] status look(job_core& core, std::uint32_t plan_id, std::uint64_t epoch) noexcept;
+    /// To be called now and then in a wait for that epoch of a set, which began at `since` (ticks). If the wait is
+    /// crossed with a peer's, ends the job, and returns the status with which it ended.  Cost: a few loads per peer of
+    /// the set; a system call if the waits look crossed. Never blocks, but for the first call of a rank's second thread.
+    [[nodiscard]] status look(job_core& core, std::uint32_t plan_id, std::uint64_t epoch, std::uint64_t since) noexcept;
     /// Such a wait has ended.
     void over(job_core& core) noexcept;
 

@@ -59,6 +59,7 @@ class job_core {
     mutable activity doing;
     stall_watch stalls;
     std::unique_ptr<watchdog> guard; // only for ranks that are processes, if there is a grace time
+    int thread_ranks = 1;            // threads of the process when the job began, all ranks included (run_threads())
     int processor = -1;              // given to no other rank of the job (one_processor_each); -1: shared
     spinning spin{options, true};    // replaced if ranks are known to share processors
 

@@ -15,9 +15,10 @@ struct process_look {
     char state = '?';   ///< 'R' running or ready to run, 'T' stopped, 'Z' ended
     int parent = 0;     ///< process that started it
     double seconds = 0; ///< processor time used
+    int threads = 0;    ///< of the process
 };
 
-/// Reads /proc/`which`, "4711" or "4711/task/4712". State '?' if it does not exist.
+/// Reads /proc/`which`: "self", "4711" or "4711/task/4712". State '?' if it does not exist.
 inline process_look look_at(const std::string& which) {
     std::ifstream file("/proc/" + which + "/stat");
     std::string line;
@@ -32,6 +33,8 @@ inline process_look look_at(const std::string& which) {
     double user = 0, system = 0;
     rest >> user >> system;
     look.seconds = (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
+    for (int field = 16; field < 20; ++field) rest >> skipped;
+    rest >> look.threads;
     return look;
 }
 

@@ -2,6 +2,7 @@
 // Ranks as threads of one process: the same slabs, channels and failure records; peers use the owner's mapping.
 #include "job_core.hpp"
 #include "node/measure_at_start.hpp"
+#include "process_look.hpp"
 
 #include <halocline/comm/clock.hpp>
 #include <halocline/comm/processors.hpp>
@@ -30,6 +31,7 @@ struct thread_world {
     std::deque<mailbox_of> mailbox; // by receiver; a deque because boxes can't be moved
     std::deque<std::atomic<bool>> left;
     std::vector<std::shared_ptr<node_slab>> slabs;
+    int threads = 0; // job_core::thread_ranks
 };
 
 class thread_plane final : public pairwise_mail, public liveness {
@@ -98,6 +100,7 @@ job join_threads(const std::shared_ptr<thread_world>& world, int r, int processo
         core->members[p].pid = core->members[r].pid;
         core->members[p].host = core->members[r].host;
     }
+    core->thread_ranks = world->threads;
     core->processor = processor;
     core->spin = {options, core->processor >= 0, quota};
     auto plane = std::make_unique<thread_plane>(world, *core);
@@ -139,6 +142,7 @@ void run_threads(int ranks, const std::function<void(const job&)>& body, const j
     const processor_share each{usable_processors(), processor_quotas(), threads_per_rank()};
     const std::vector<int> given = one_processor_each({static_cast<std::size_t>(ranks), each.processors});
     const auto quotas = exceeded_quotas(std::vector(static_cast<std::size_t>(ranks), each));
+    world->threads = look_at("self").threads + ranks - 1;
     std::vector<std::exception_ptr> errors(static_cast<std::size_t>(ranks));
     const auto run = [&](int r) {
         try {

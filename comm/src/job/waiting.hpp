@@ -36,6 +36,8 @@ class waiter {
     }
     /// Was the last again() one of those that check (once a millisecond)? Then the caller checks what it doesn't poll.
     [[nodiscard]] bool looked() const noexcept { return looked_; }
+    /// When again() first looked at the clock, in ticks; 0: it has not yet.
+    [[nodiscard]] std::uint64_t since() const noexcept { return since_; }
     [[nodiscard]] bool yielded() const noexcept { return yielded_; }
 
   private:
