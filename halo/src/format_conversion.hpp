@@ -8,8 +8,12 @@
 #include <halocline/base/error.hpp>
 #include <halocline/halo/packer.hpp>
 
+#include <algorithm>
+#include <array>
+#include <complex>
 #include <cstdio>
 #include <limits>
+#include <memory>
 #include <string>
 
 namespace halocline::halo {
@@ -43,14 +47,39 @@ inline void check_format(const std::string& who, message_format format, double s
     throw input_error(who + text);
 }
 
+/// Is there one for any face?
+inline bool has_maps(const std::array<block_map, lattice::faces>& maps) {
+    return std::ranges::any_of(maps, [](const block_map& m) { return !m.empty(); });
+}
+
+/// Err: input_error, beginning with `who`: a site of `most` reals, in a message or a field, that must be converted and
+/// has no room in a chunk.
+inline void check_chunk(const std::string& who, int most, message_format format,
+                        const std::array<block_map, lattice::faces>& maps,
+                        const std::array<std::complex<double>, lattice::dimensions>& phases) {
+    const bool copies = format == message_format::as_stored && !has_maps(maps) &&
+                        std::ranges::all_of(phases, [](std::complex<double> phase) { return phase == 1.0; });
+    if (!copies && most > chunk_reals)
+        throw input_error(who + std::to_string(most) +
+                          " reals per site: a projection, a phase or a change of format takes up to " +
+                          std::to_string(chunk_reals));
+}
+
+/// The site order for which packers and unpackers of a plan are made: this one, or if null the plan's.
+inline std::shared_ptr<const lattice::site_order> order_for(const plan& p,
+                                                            std::shared_ptr<const lattice::site_order> order) {
+    if (!order) order = p.options().order;
+    return order ? order : lattice::site_order::lexicographic(p.cut().local_box(p.job().rank()).extents);
+}
+
 /// Checks common to packers and unpackers.  Err: input_error, beginning with `who`: what check_format() refuses, a site
 /// order of another box than the local one.
 template <class Options>
 void check_format_and_box(const std::string& who, const Options& options, const plan& p,
-                          const lattice::decomposition& cut, const lattice::site_order& order) {
+                          const lattice::site_order& order) {
     check_format(who, options.format, options.scale);
     const int rank = p.job().rank();
-    const lattice::coordinate local = cut.local_box(rank).extents;
+    const lattice::coordinate local = p.cut().local_box(rank).extents;
     if (order.extents() != local)
         throw input_error(who + "the site order is of a box of " + lattice::to_string(order.extents()) +
                           ", the local box of rank " + std::to_string(rank) + " is " + lattice::to_string(local));

@@ -11,8 +11,7 @@ namespace halocline::halo {
 
 template <class T>
 int packer<T>::reals_per_site(const packer_options& o) {
-    const auto first =
-        std::find_if(o.projections.begin(), o.projections.end(), [](const block_map& m) { return !m.empty(); });
+    const auto first = std::ranges::find_if(o.projections, [](const block_map& m) { return !m.empty(); });
     return first == o.projections.end() ? o.components : first->reals();
 }
 
@@ -22,25 +21,21 @@ std::size_t packer<T>::bytes_per_site(const packer_options& o) {
 }
 
 template <class T>
-packer<T>::packer(const plan& p, const lattice::decomposition& cut, std::shared_ptr<const lattice::site_order> order,
-                  packer_options options)
-    : options_(std::move(options)), name_(p.options().name), reals_(reals_per_site(options_)),
-      fields_(p.options().fields) {
+packer<T>::packer(const plan& p, packer_options options, std::shared_ptr<const lattice::site_order> order)
+    : options_(std::move(options)), name_(p.options().name), order_(order_for(p, std::move(order))),
+      reals_(reals_per_site(options_)), lanes_(order_->lane_width()), fields_(p.options().fields) {
     const std::string who = "packer for halo '" + p.options().name + "': ";
-    if (!order) order = lattice::site_order::lexicographic(cut.local_box(p.job().rank()).extents);
-    lanes_ = order->lane_width();
-    order_ = order;
-    check_options(who, p, cut, *order);
+    check_options(who, p);
     auto messages = std::make_shared<std::vector<message>>();
     for (const plan_message& sent : p.messages()) {
         const std::string where = who + lattice::to_string(sent.where) + ": ";
-        const block_map map = map_of(sent.where, cut.wraps(p.job().rank(), sent.where), where);
+        const block_map map = map_of(sent.where, p.cut().wraps(p.job().rank(), sent.where), where);
         message& m = messages->emplace_back();
         m.where = sent.where;
         m.sites = sent.send_sites.size();
         m.field_bytes = sent.send_sites.size() * bytes_per_site(options_);
         std::vector<std::int64_t> from;
-        for (const std::int32_t site : sent.send_sites) from.push_back(order->position(site));
+        for (const std::int32_t site : sent.send_sites) from.push_back(order_->position(site));
         if (!map.empty()) {
             check_map(map, options_.components, where);
             m.map = site_map<T>(map, options_.components);
@@ -56,20 +51,13 @@ packer<T>::packer(const plan& p, const lattice::decomposition& cut, std::shared_
 
 /// Err: input_error: options that make no message, or that do not fit the plan or the site order.
 template <class T>
-void packer<T>::check_options(const std::string& who, const plan& p, const lattice::decomposition& cut,
-                              const lattice::site_order& order) const {
-    check_format_and_box(who, options_, p, cut, order);
+void packer<T>::check_options(const std::string& who, const plan& p) const {
+    check_format_and_box(who, options_, p, *order_);
     if (options_.components < 1)
         throw input_error(who + std::to_string(options_.components) + " components per site: must be 1 or more");
     if (sizeof(T) != 4 && options_.format != message_format::as_stored)
         throw input_error(who + "half and bfloat16 messages are made of fields of float, this one holds double");
-    const auto& phases = options_.phases;
-    const bool plain = options_.format == message_format::as_stored && reals_ == options_.components &&
-                       std::count(phases.begin(), phases.end(), 1.0) == std::ssize(phases);
-    if (const int most = std::max(reals_, options_.components); !plain && most > chunk_reals)
-        throw input_error(who + std::to_string(most) +
-                          " reals per site: a projection or a change of format takes up to " +
-                          std::to_string(chunk_reals));
+    check_chunk(who, std::max(reals_, options_.components), options_.format, options_.projections, options_.phases);
     if (p.options().bytes_per_site != bytes_per_site(options_))
         throw input_error(who + "a site of the message has " + std::to_string(bytes_per_site(options_)) +
                           " bytes, the plan was made for " + std::to_string(p.options().bytes_per_site) +
@@ -81,10 +69,7 @@ void packer<T>::check_options(const std::string& who, const plan& p, const latti
 template <class T>
 block_map packer<T>::map_of(face f, bool wraps, const std::string& where) const {
     const block_map& projection = options_.projections[f.index()];
-    const bool projects =
-        reals_ != options_.components || std::any_of(options_.projections.begin(), options_.projections.end(),
-                                                     [](const block_map& m) { return !m.empty(); });
-    if (projects && projection.reals() != reals_)
+    if (has_maps(options_.projections) && projection.reals() != reals_)
         throw input_error(where + "its projection has " + std::to_string(projection.reals()) +
                           " reals, another face's " + std::to_string(reals_));
     std::complex<double> phase = 1;

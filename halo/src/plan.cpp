@@ -75,11 +75,11 @@ bool plan::test() noexcept {
 }
 
 comm::status plan::finish(team t) noexcept {
-    if (t.size == 1) return wait();
     if (!t.is_member()) {
         refuse_thread(t);
         return state();
     }
+    if (t.size == 1) return wait();
     const comm::team_fault fault = team_->finish(t, [&] {
         const auto refused = [&] { return state() != comm::status::ok; };
         const comm::team_fault missing = refused() ? comm::team_fault{} : team_->await_start(t, epoch_, refused);

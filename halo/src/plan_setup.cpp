@@ -30,7 +30,7 @@ std::string shape_of(const lattice::decomposition& cut, const plan_options& o) {
 } // namespace
 
 plan::plan(const comm::job& j, const lattice::decomposition& cut, plan_options options)
-    : job_(j), options_(std::move(options)), team_("a halo::plan", nullptr) {
+    : job_(j), cut_(cut), options_(std::move(options)), team_("a halo::plan", nullptr) {
     message_of_.fill(-1);
     options_.checksums = options_.checksums || job_.options().checksums || options_.checks >= check_level::comm;
     seal_ = message_seal(options_.checksums);
@@ -49,7 +49,8 @@ plan::plan(const comm::job& j, const lattice::decomposition& cut, plan_options o
         require_enumerator(who + "checks", options_.checks);
         if (options_.path == path::packed)
             throw input_error(
-                who + "path packed: appended ghosts are written in place; direct, streamed, joint or automatic");
+                who +
+                "path packed: ghosts in a plan's slots are written in place; direct, streamed, joint or automatic");
         if (options_.bytes_per_site == 0)
             throw input_error(who + "0 bytes per site; say in plan_options::bytes_per_site what a site sends");
         if (options_.fields < 1)

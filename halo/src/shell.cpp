@@ -4,6 +4,8 @@
 
 #include <halocline/base/error.hpp>
 
+#include <algorithm>
+
 namespace halocline::halo {
 
 using lattice::coordinate;
@@ -61,6 +63,7 @@ appended_sites::appended_sites(const lattice::decomposition& cut, int rank, cons
 }
 
 const appended_sites::region* appended_sites::ghosts(const coordinate& direction) const {
+    if (std::ranges::any_of(direction, [](int step) { return step < -1 || step > 1; })) return nullptr;
     const int found = region_along_[index_of(direction)];
     return found < 0 ? nullptr : &regions_[found];
 }

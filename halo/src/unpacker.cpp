@@ -15,10 +15,6 @@ namespace {
 
 using lattice::dimensions;
 
-bool has_maps(const std::array<block_map, lattice::faces>& maps) {
-    return std::any_of(maps.begin(), maps.end(), [](const block_map& m) { return !m.empty(); });
-}
-
 /// Options of the unpacker that matches a packer, using the adjoint of the projection for face_before(f) on what lies
 /// behind f.
 template <class Face>
@@ -95,14 +91,12 @@ std::size_t unpacker<T>::bytes_per_site(const unpacker_options& o) {
 }
 
 template <class T>
-unpacker<T>::unpacker(const plan& p, const lattice::decomposition& cut,
-                      std::shared_ptr<const lattice::site_order> order, unpacker_options options)
-    : options_(std::move(options)), reals_(reals_per_site(options_)) {
+unpacker<T>::unpacker(const plan& p, unpacker_options options, std::shared_ptr<const lattice::site_order> order)
+    : options_(std::move(options)), order_(order_for(p, std::move(order))), reals_(reals_per_site(options_)),
+      lanes_(order_->lane_width()) {
     const std::string who = "unpacker for halo '" + p.options().name + "': ";
-    if (!order) order = lattice::site_order::lexicographic(cut.local_box(p.job().rank()).extents);
-    lanes_ = order->lane_width();
-    order_ = order;
-    check_options(who, p, cut, *order);
+    check_options(who, p);
+    const lattice::decomposition& cut = p.cut();
     const int rank = p.job().rank();
     const lattice::box local = cut.local_box(rank);
     auto parts = std::make_shared<std::array<part, lattice::faces>>();
@@ -129,7 +123,7 @@ unpacker<T>::unpacker(const plan& p, const lattice::decomposition& cut,
         if (f.end == lattice::side::low) phase = std::conj(phase);
         map = with_phase(map, phase, options_.components);
         std::vector<std::int64_t> positions;
-        for (const std::int32_t site : to.sites) positions.push_back(order->position(site));
+        for (const std::int32_t site : to.sites) positions.push_back(order_->position(site));
         if (!map.empty()) {
             check_map(map, reals_, where);
             to.expansion = site_map<T>(map, reals_);
@@ -145,16 +139,13 @@ unpacker<T>::unpacker(const plan& p, const lattice::decomposition& cut,
 
 /// Err: input_error: options that no message fits, or that do not fit the plan or the site order.
 template <class T>
-void unpacker<T>::check_options(const std::string& who, const plan& p, const lattice::decomposition& cut,
-                                const lattice::site_order& order) const {
-    check_format_and_box(who, options_, p, cut, order);
+void unpacker<T>::check_options(const std::string& who, const plan& p) const {
+    check_format_and_box(who, options_, p, *order_);
     if (options_.components < 1)
         throw input_error(who + std::to_string(options_.components) + " components per site: must be 1 or more");
     if (sizeof(T) != 4 && options_.format != message_format::as_stored)
         throw input_error(who + "half and bfloat16 messages are read into fields of float, this one holds double");
-    if (std::max(reals_, options_.components) > chunk_reals)
-        throw input_error(who + std::to_string(std::max(reals_, options_.components)) +
-                          " reals per site: it takes up to " + std::to_string(chunk_reals));
+    check_chunk(who, std::max(reals_, options_.components), options_.format, options_.expansions, options_.phases);
     if (p.options().bytes_per_site != bytes_per_site(options_))
         throw input_error(who + "it reads " + std::to_string(bytes_per_site(options_)) +
                           " bytes of a site in a message, the plan was made for " +

@@ -121,8 +121,7 @@ int decomposition::ranks() const { return static_cast<int>(volume(rank_grid_)); 
 
 decomposition decomposition::with_rank_order(std::vector<int> order) const {
     decomposition result = *this;
-    result.rank_order_.clear();
-    result.place_of_.clear();
+    result.placement_ = nullptr;
     if (order.empty()) return result;
     std::vector<int> place_of(static_cast<std::size_t>(ranks()), -1);
     if (order.size() != place_of.size())
@@ -136,9 +135,13 @@ decomposition decomposition::with_rank_order(std::vector<int> order) const {
         place_of[rank] = static_cast<int>(i);
     }
     if (std::is_sorted(order.begin(), order.end())) return result; // equal to a cut without an order
-    result.rank_order_ = std::move(order);
-    result.place_of_ = std::move(place_of);
+    result.placement_ = std::make_shared<placement>(placement{std::move(order), std::move(place_of)});
     return result;
+}
+
+const std::vector<int>& decomposition::rank_order() const {
+    static const std::vector<int> lexicographic;
+    return placement_ ? placement_->rank_at : lexicographic;
 }
 
 coordinate decomposition::grid_position(int rank) const {
@@ -146,7 +149,7 @@ coordinate decomposition::grid_position(int rank) const {
         throw input_error("rank " + std::to_string(rank) + " has no part of the lattice: it is cut over " +
                           std::to_string(ranks()) + (ranks() == 1 ? " rank" : " ranks") + " (rank grid " +
                           to_string(rank_grid_) + ")");
-    return lexicographic_coordinate(place_of_.empty() ? rank : place_of_[rank], rank_grid_);
+    return lexicographic_coordinate(placement_ ? placement_->place_of[rank] : rank, rank_grid_);
 }
 
 int decomposition::rank_at(const coordinate& grid_position) const {
@@ -155,7 +158,7 @@ int decomposition::rank_at(const coordinate& grid_position) const {
             throw input_error("position " + to_string(grid_position) + " is not in the rank grid " +
                               to_string(rank_grid_));
     const std::int64_t place = lexicographic_index(grid_position, rank_grid_);
-    return rank_order_.empty() ? static_cast<int>(place) : rank_order_[place];
+    return placement_ ? placement_->rank_at[place] : static_cast<int>(place);
 }
 
 box decomposition::local_box(int rank) const {

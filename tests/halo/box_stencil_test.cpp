@@ -256,6 +256,47 @@ TEST(BoxStencil, RefusesToReadStaleGhosts) {
     EXPECT_THROW(s.for_boundary(nothing), error);
 }
 
+TEST(BoxStencil, FieldsMayBeSwappedBetweenStepsAndNotReplaced) {
+    const auto cut = decomposition::even({6, 4, 4, 6}, {1, 1, 1, 2});
+    const auto stepped = [&](const comm::job& j, bool swaps) {
+        box_stencil<double> s(j, cut, {.name = "s", .checks = check_level::normal});
+        for (std::int64_t i = 0; i < s.field(0).volume(); ++i) {
+            const coordinate x = s.global_site(i);
+            if (s.local_box().contains(x)) s.field(0).at(i, 0) = first_value(x, 0);
+        }
+        const int steps = 5;
+        for (int k = 0; k < steps; ++k) {
+            const int from = swaps ? 0 : k % 2;
+            auto& next = s.field(1 - from);
+            const auto kernel = [&](const auto& n) { next.at(n.index(), 0) = n.here() + n.at({1, 0, 0, -1}) / 16; };
+            s.start(from);
+            s.for_interior(kernel);
+            s.finish_or_throw();
+            s.for_boundary(kernel);
+            if (!swaps) continue;
+            s.field(0).swap(s.field(1));
+            EXPECT_EQ(refusal<error>([&] { s.for_boundary(kernel); }),
+                      "stencil 's': field 0 was swapped or replaced since start()");
+        }
+        std::vector<double> own;
+        const auto& last = s.field(swaps ? 0 : steps % 2);
+        for (std::int64_t i = 0; i < last.volume(); ++i)
+            if (s.local_box().contains(s.global_site(i))) own.push_back(last.at(i, 0));
+        s.field(0) = lattice::field<double>(s.field(0).shared_order(), 1);
+        EXPECT_EQ(refusal([&] { s.start(0); }),
+                  "stencil 's': field 0 was replaced: swap it with another one of the stencil, or copy values into it");
+        return own;
+    };
+
+    run(2, [&](const comm::job& j) { EXPECT_EQ(stepped(j, true), stepped(j, false)); });
+}
+
+TEST(BoxStencil, OfABoxThatIsTooLargeOnOneRankIsRefusedOnAll) {
+    const decomposition cut({2, 1, 1, 1 << 30}, {{{0, 2}, {0, 1}, {0, 1}, {0, 1, 1 << 30}}});
+    for (const std::string& text : refusals(2, [&](const comm::job& j) { box_stencil<double>(j, cut); }))
+        EXPECT_NE(text.find("sites"), std::string::npos) << text;
+}
+
 // A sum over the corners of a square around each site, of a value that 16 bits round to 1; with and without them.
 TEST(BoxStencil, RoundsGhostsThatTravelIn16Bits) {
     const comm::job j = comm::job::single(small_job());

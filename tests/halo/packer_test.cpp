@@ -43,7 +43,7 @@ double exchange_error(packer_options o) {
     o.components = components;
     return largest_error([&](const comm::job& j, const decomposition& cut, const auto& order) {
         halo::plan plan(j, cut, {.bytes_per_site = packer<T>::bytes_per_site(o), .self_exchange = true});
-        const packer<T> pack(plan, cut, order, o);
+        const packer<T> pack(plan, o, order);
         const auto x = filled<T>(order, cut.local_box(j.rank()), cut.global());
         for (int k = 0; k < 2; ++k) {
             plan.start(pack.of(x));
@@ -135,7 +135,7 @@ TEST(Packer, RoundsFormatsToNearestEvenOnEveryTarget) {
             const plain_format& plain = format == message_format::half ? half : bfloat16;
             halo::plan plan(one.job, one.cut,
                             {.widths = {{0, 0, 0, 0}, {0, 0, 0, 1}}, .bytes_per_site = 74, .self_exchange = true});
-            const packer<float> pack(plan, one.cut, one.order, {.components = 37, .format = format});
+            const packer<float> pack(plan, {.components = 37, .format = format}, one.order);
             lattice::field<float> x(one.order, 37);
             const std::size_t face_values = 37 * 64;
             std::vector<float> back(face_values);
@@ -164,7 +164,7 @@ TEST(Packer, SharesTheWorkOfATeamAndAllocatesNothing) {
     const alone one;
     const packer_options o{.components = components, .format = message_format::half, .projections = half_spinors()};
     halo::plan plan = one.plan(packer<float>::bytes_per_site(o), 2);
-    const packer<float> pack(plan, one.cut, one.order, o);
+    const packer<float> pack(plan, o, one.order);
     const auto x = several<float>(2, one.order, one.cut.local_box(0), one.cut.global());
     const std::array xs{&x[0], &x[1]};
 
@@ -197,7 +197,7 @@ TEST(Packer, SendsSeveralFieldsInOneMessage) {
                                      .self_exchange = true,
                                      .fields = fields,
                                      .path = path});
-                    const packer<float> pack(plan, cut, order, o);
+                    const packer<float> pack(plan, o, order);
                     const auto x = several<float>(fields, order, local, cut.global());
                     const std::array xs{&x[0], &x[1], &x[2]};
                     for (int i = 0; i < members; ++i) plan.start(pack.of(xs), {i, members});
@@ -217,7 +217,7 @@ TEST(Packer, WritesRealsThatAreProjectedAlready) {
              {message_format::as_stored, message_format::half, message_format::bfloat16}) {
             const packer_options o{.components = components, .format = format, .projections = half_spinors()};
             halo::plan plan = one.plan(packer<float>::bytes_per_site(o));
-            const packer<float> pack(plan, one.cut, one.order, o);
+            const packer<float> pack(plan, o, one.order);
             plan.start(pack.of(x));
             ASSERT_EQ(plan.finish(), status::ok);
             const std::byte* ghost = plan.ghost({3, side::low});
@@ -236,7 +236,7 @@ TEST(Packer, WritesRealsThatAreProjectedAlready) {
 TEST(Packer, RefusesFieldsThatItWasNotMadeFor) {
     const alone one;
     const halo::plan plan = one.plan(96, 2);
-    const packer<float> pack(plan, one.cut, one.order, {.components = components});
+    const packer<float> pack(plan, {.components = components}, one.order);
     const lattice::field<float> x(one.order, components), narrow(one.order, 23);
     const auto refused = [&](std::vector<const lattice::field<float>*> xs) {
         return refusal([&] { (void)pack.of(xs); });
@@ -263,7 +263,7 @@ TEST(Packer, RefusesFieldsThatItWasNotMadeFor) {
 TEST(Packer, IsRefusedByAPlanWithOtherMessages) {
     const alone one;
     const halo::plan plan = one.plan(96);
-    const packer<float> pack(plan, one.cut, one.order, {.components = components});
+    const packer<float> pack(plan, {.components = components}, one.order);
     const lattice::field<float> x(one.order, components);
     halo::plan like = one.plan(96), other(one.job, one.cut,
                                           {.name = "wide",
@@ -283,7 +283,7 @@ TEST(Packer, IsRefusedByAPlanWithOtherMessages) {
 TEST(Packer, SaysThatItWasMovedFrom) {
     const alone one;
     halo::plan plan = one.plan(96);
-    packer<float> from(plan, one.cut, one.order, {.components = components});
+    packer<float> from(plan, {.components = components}, one.order);
     const lattice::field<float> x(one.order, components);
     const lattice::field<float>* const xs[]{&x};
     const std::string text = moved_from("halo::packer");
@@ -306,7 +306,7 @@ TEST(Packer, RefusesWhatDoesNotFit) {
     const alone one;
     const halo::plan plan = one.plan(96);
     const auto expect_refusal = [&](auto type, const packer_options& o, const std::string& text) {
-        const std::string said = refusal([&] { packer<decltype(type)>(plan, one.cut, one.order, o); });
+        const std::string said = refusal([&] { packer<decltype(type)>(plan, o, one.order); });
         EXPECT_NE(said.find(text), std::string::npos) << said << ", not " << text;
     };
     std::array<block_map, lattice::faces> some = half_spinors(), outside = half_spinors();
@@ -327,12 +327,45 @@ TEST(Packer, RefusesWhatDoesNotFit) {
     expect_refusal(0.F, {.components = 24, .format = message_format::half}, "the plan was made for 96");
 }
 
+/// Sites of more reals than are converted at a time: copied as they are, and otherwise refused, also if the messages
+/// have as many.
+TEST(Packer, OfHugeSitesConvertsNone) {
+    constexpr int huge = 4096;
+    const alone one;
+    const halo::plan plan = one.plan(huge * sizeof(float));
+    packer_options swapped{.components = huge}, twisted{.components = huge, .phases = {1, 1, 1, -1}};
+    for (block_map& m : swapped.projections) m = {.block_reals = huge / 2, .rows = {{{1, 1}}, {{0, 1}}}};
+    const std::string text = "4096 reals per site: a projection, a phase or a change of format takes up to 2048";
+
+    EXPECT_NO_THROW((packer<float>(plan, {.components = huge})));
+    EXPECT_NO_THROW((halo::unpacker<float>(plan, {.components = huge})));
+    for (const packer_options& o : {swapped, twisted}) {
+        EXPECT_EQ(refusal([&] { packer<float>(plan, o); }), "packer for halo 'p': " + text);
+        EXPECT_EQ(refusal([&] {
+                      halo::unpacker<float>(plan,
+                                            {.components = huge, .expansions = o.projections, .phases = o.phases});
+                  }),
+                  "unpacker for halo 'p': " + text);
+    }
+}
+
+TEST(Packer, TakesFieldsInTheOrderOfThePlanByDefault) {
+    const alone one;
+    const auto order = lattice::site_order::even_odd(one.cut.local_box(0));
+    const halo::plan plan(one.job, one.cut, {.bytes_per_site = 96, .self_exchange = true, .order = order});
+    const packer<float> pack(plan, {.components = components});
+    const lattice::field<float> x(order, components);
+
+    EXPECT_NO_THROW((void)pack.of(x));
+    EXPECT_THROW((void)pack.of(lattice::field<float>(one.order, components)), input_error);
+}
+
 TEST(Packer, TakesFieldsForLexicographicWithoutAnOrder) {
     const alone one;
     const halo::plan plan = one.plan(96);
-    const packer<float> pack(plan, one.cut, nullptr, {.components = components});
-    const packer<float> pack_same(plan, one.cut, lattice::site_order::lexicographic(one.cut.local_box(0).extents),
-                                  {.components = components});
+    const packer<float> pack(plan, {.components = components});
+    const packer<float> pack_same(plan, {.components = components},
+                                  lattice::site_order::lexicographic(one.cut.local_box(0).extents));
     lattice::field<float> x(lattice::site_order::lexicographic(one.cut.local_box(0).extents), components);
     for (std::size_t i = 0; i < x.values().size(); ++i) x.values()[i] = static_cast<float>(i);
     const auto sites = static_cast<std::int64_t>(plan.messages()[0].send_sites.size());

@@ -240,6 +240,8 @@ TEST(AppendedPlan, HasEachGhostWhereItsSitesSay) {
         ASSERT_EQ(p.finish(), status::ok);
 
         ASSERT_EQ(sites.ghosts().size(), 17U); // 3 x 2 x 1 x 3 directions without the middle
+        for (const coordinate& none : {coordinate{0, 0, 1, 0}, {2, -1, 0, 0}, {1, 1, 1, 2}, {0, 0, 0, -2}})
+            EXPECT_EQ(sites.ghosts(none), nullptr);
         EXPECT_EQ(sites.ghosts({0, 0, 1, 0}), nullptr);
         EXPECT_EQ(sites.ghosts({0, -1, 0, 0}), nullptr);
         const auto* corner = sites.ghosts({-1, 1, 0, -1});

@@ -93,8 +93,8 @@ TEST(PlanOfProcesses, PackedNeighboursComeBackToTheirSites) {
             const auto order = order_of(local, cut.global(), lanes);
             halo::plan p(
                 j, cut, {.bytes_per_site = halo::packer<float>::bytes_per_site(o), .self_exchange = true, .fields = 2});
-            const halo::packer<float> pack(p, cut, order, o);
-            const halo::unpacker<float> unpack(p, cut, order, adjoint_of(o));
+            const halo::packer<float> pack(p, o, order);
+            const halo::unpacker<float> unpack(p, adjoint_of(o), order);
             std::vector<lattice::field<float>> x, y;
             for (int f = 0; f < 2; ++f) {
                 x.emplace_back(order, spinor_components);

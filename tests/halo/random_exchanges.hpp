@@ -448,7 +448,7 @@ class packed_subject final : public slots_subject<T> {
   public:
     packed_subject(const comm::job& j, const packed_case& c, int number)
         : base(j, c.halo, number, halo::packer<T>::bytes_per_site(c.packing)), packing_(c.packing), blocks_(c.blocks),
-          pack_(*plan_, c_.cut, order_, packing_), unpack_(*plan_, c_.cut, order_, halo::expansion_of(packing_)) {
+          pack_(*plan_, packing_, order_), unpack_(*plan_, halo::expansion_of(packing_), order_) {
         for (std::size_t f = 0; f < fields_.size(); ++f) sums_.emplace_back(order_, c_.components);
         const auto any = [](auto&& range, auto&& is) { return std::any_of(range.begin(), range.end(), is); };
         this->note("ghosts of packed messages");
@@ -561,7 +561,7 @@ class packed_subject final : public slots_subject<T> {
     /// <H x, y> = <x, H^T y> for the exchange H of the last fields x, and y in its ghosts. Whole numbers, so exactly.
     void expect_adjoint(const halo::plan_options& options) {
         halo::plan back(job_, c_.cut, options);
-        const halo::unpacker<T> add(back, c_.cut, order_, halo::adjoint_of(packing_));
+        const halo::unpacker<T> add(back, halo::adjoint_of(packing_), order_);
         const auto reals = static_cast<std::size_t>(halo::packer<T>::reals_per_site(packing_));
         double products[2] = {0, 0};
         back.start([&](int message, std::int64_t first, std::int64_t last, std::byte* target) {

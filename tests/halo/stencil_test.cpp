@@ -440,6 +440,12 @@ TEST(Stencil, RefusesFormatsThatDoNotFit) {
             EXPECT_NE(text.find(part), std::string::npos) << text;
 }
 
+TEST(Stencil, OfABoxThatIsTooLargeOnOneRankIsRefusedOnAll) {
+    const decomposition cut({2, 1, 1, (1 << 30) + 1}, {{{0, 2}, {0, 1}, {0, 1}, {0, 1, (1 << 30) + 1}}});
+    for (const std::string& text : refusals(2, [&](const comm::job& j) { stencil<double, halo::star{}>(j, cut); }))
+        EXPECT_NE(text.find("sites"), std::string::npos) << text;
+}
+
 TEST(Stencil, RefusesForeignFields) {
     const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
     const comm::job j = comm::job::single(small_job());

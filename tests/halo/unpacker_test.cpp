@@ -69,8 +69,8 @@ double add_error(packer_options o, unpacker_options u, halo::ghost_widths widths
         halo::plan plan(
             j, cut,
             {.widths = widths, .bytes_per_site = packer<T>::bytes_per_site(o), .self_exchange = true, .fields = 2});
-        const packer<T> pack(plan, cut, order, o);
-        const unpacker<T> unpack(plan, cut, order, u);
+        const packer<T> pack(plan, o, order);
+        const unpacker<T> unpack(plan, u, order);
         const auto x = several<T>(2, order, local, cut.global());
         auto y = several<T>(2, order, local, cut.global(), 500),
              expected = several<T>(2, order, local, cut.global(), 500);
@@ -196,8 +196,8 @@ void expect_adjoint(const comm::job& j, const decomposition& cut, halo::plan_opt
     options.bytes_per_site = packer<T>::bytes_per_site(o);
     options.fields = 2;
     halo::plan there(j, cut, options), back(j, cut, reversed(options, cut));
-    const packer<T> pack(there, cut, order, o);
-    const unpacker<T> unpack(back, cut, order, adjoint_of(o));
+    const packer<T> pack(there, o, order);
+    const unpacker<T> unpack(back, adjoint_of(o), order);
     expect_ghosts_go_back(there, back, unpack);
     std::mt19937 g(static_cast<unsigned>(17 + j.rank()));
     std::vector<lattice::field<T>> x, adjoint_y;
@@ -269,8 +269,8 @@ TEST(Unpacker, TeamsAddTheSameBitsAsOneThread) {
                                               : order_of(local, cut.global(), lanes);
                 halo::plan plan(
                     j, cut, {.bytes_per_site = packer<float>::bytes_per_site(o), .self_exchange = true, .fields = 2});
-                const packer<float> pack(plan, cut, order, o);
-                const unpacker<float> unpack(plan, cut, order, expansion_of(o));
+                const packer<float> pack(plan, o, order);
+                const unpacker<float> unpack(plan, expansion_of(o), order);
                 const auto x = several<float>(2, order, local, cut.global());
                 auto y = several<float>(2, order, local, cut.global(), 500),
                      by_one = several<float>(2, order, local, cut.global(), 500);
@@ -305,8 +305,8 @@ TEST(Unpacker, AddsAndExpandsPartsOfAFaceAndAllocatesNothing) {
                 const auto order = order_of(local, one.cut.global(), lanes);
                 const packer_options o{.components = components, .format = format, .projections = half_spinors()};
                 halo::plan plan = one.plan(packer<float>::bytes_per_site(o));
-                const packer<float> pack(plan, one.cut, order, o);
-                const unpacker<float> unpack(plan, one.cut, order, expansion_of(o));
+                const packer<float> pack(plan, o, order);
+                const unpacker<float> unpack(plan, expansion_of(o), order);
                 const auto x = filled<float>(order, local, one.cut.global());
                 lattice::field<float> y(order, components), parts(order, components);
                 std::vector<float> expanded(64 * components);
@@ -345,7 +345,7 @@ TEST(Unpacker, LeavesOtherSitesAsTheyAre) {
     on_each_simd_target([&] {
         for (const int lanes : {1, 4, 8, 16}) {
             const auto order = order_of(one.cut.local_box(0), one.cut.global(), lanes);
-            const unpacker<float> unpack(plan, one.cut, order, expansion_of(o));
+            const unpacker<float> unpack(plan, expansion_of(o), order);
             const std::vector<float> ones(64 * 12, 1);
             for (const halo::plan_message& m : plan.messages()) {
                 lattice::field<float> y(order, components);
@@ -367,7 +367,7 @@ TEST(Unpacker, LeavesOtherSitesAsTheyAre) {
 TEST(Unpacker, SaysThatItWasMovedFrom) {
     const alone one;
     halo::plan plan = one.plan(96);
-    unpacker<float> from(plan, one.cut, one.order, {.components = components});
+    unpacker<float> from(plan, {.components = components}, one.order);
     lattice::field<float> y(one.order, components);
     const lattice::face f = lattice::face_of(0);
     const std::string text = moved_from("halo::unpacker");
@@ -389,7 +389,7 @@ TEST(Unpacker, RefusesFieldsAndMessagesThatItWasNotMadeFor) {
     const lattice::coordinate local = one.cut.local_box(0).extents;
     const auto smaller = lattice::site_order::lexicographic({local[0], local[1], local[2], local[3] - 1});
     halo::plan plan = one.plan(96), fresh = one.plan(96), narrow = one.plan(48);
-    const unpacker<float> unpack(plan, one.cut, one.order, {.components = components});
+    const unpacker<float> unpack(plan, {.components = components}, one.order);
     lattice::field<float> y(one.order, components), thin(one.order, 12), small(smaller, components),
         even_odd(lattice::site_order::even_odd(one.cut.local_box(0)), components), none;
     for (halo::plan* p : {&plan, &narrow}) {
@@ -421,7 +421,7 @@ TEST(Unpacker, RefusesWhatDoesNotFit) {
     const halo::plan plan = one.plan(48);
     const unpacker_options good = halo::expansion_of({.components = components, .projections = half_spinors()});
     const auto expect_refusal = [&](auto type, const unpacker_options& o, const std::string& text) {
-        const std::string said = refusal([&] { unpacker<decltype(type)>(plan, one.cut, one.order, o); });
+        const std::string said = refusal([&] { unpacker<decltype(type)>(plan, o, one.order); });
         EXPECT_NE(said.find(text), std::string::npos) << said << ", not " << text;
     };
     unpacker_options narrow = good, some = good, negative = good, huge = good;
@@ -434,13 +434,13 @@ TEST(Unpacker, RefusesWhatDoesNotFit) {
     const halo::plan_options odd_and_even{.widths = {{1, 1, 1, 2}, {1, 1, 1, 1}}, .parity = 0},
         chosen{.select = [](const coordinate&) { return true; }};
 
-    EXPECT_NO_THROW((unpacker<float>(plan, one.cut, one.order, good)));
+    EXPECT_NO_THROW((unpacker<float>(plan, good, one.order)));
     expect_refusal(0.F, {.components = components},
                    "it reads 96 bytes of a site in a message, the plan was made for 48");
     expect_refusal(0.0, {.components = 24, .format = message_format::half}, "this one holds double");
     expect_refusal(0.F, negative, "must be positive");
     expect_refusal(0.F, huge, "scale inf: must be positive");
-    const unpacker<float> unpack(plan, one.cut, nullptr, good);
+    const unpacker<float> unpack(plan, good);
     lattice::field<float> y(lattice::site_order::lexicographic(one.cut.local_box(0).extents), components);
     EXPECT_EQ(
         refusal([&] {

@@ -210,6 +210,7 @@ TEST(SiteOrder, MoreSitesFollowInWholeOuterIndices) {
     expect_bijection(*order);
     for (std::int64_t s = 0; s < own->volume(); ++s) ASSERT_EQ(order->position(s), own->position(s));
     for (int i = 0; i < 7; ++i) ASSERT_EQ(order->position(48 + i), 4 * own->outer_sites() + i);
+    EXPECT_EQ(refusal([&] { (void)own->followed_by(-1); }), "a site order followed by -1 sites: must be 0 or more");
 }
 
 TEST(Field, RefusesNumbersThatNoMemoryHolds) {

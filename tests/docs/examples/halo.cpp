@@ -102,8 +102,8 @@ void exchange_packed(const comm::job& job, const lattice::decomposition& cut,
     const halo::packer_options half{.components = 24, .format = halo::message_format::half, .projections = projections};
     const auto bytes = halo::packer<float>::bytes_per_site(half);
     halo::plan plan(job, cut, {.name = "psi", .bytes_per_site = bytes, .fields = 2}); // two right-hand sides a message
-    const halo::packer<float> pack(plan, cut, order, half);
-    const halo::unpacker<float> unpack(plan, cut, order, halo::expansion_of(half));
+    const halo::packer<float> pack(plan, half, order);
+    const halo::unpacker<float> unpack(plan, halo::expansion_of(half), order);
     plan.start(pack.of(std::array{&psi[0], &psi[1]}));
     plan.finish_or_throw();
     unpack.add(plan, std::array{&y[0], &y[1]}); // y(x) += (1 - gamma_mu) psi(x + mu), (1 + gamma_mu) psi(x - mu)

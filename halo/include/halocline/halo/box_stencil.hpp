@@ -114,7 +114,8 @@ class box_stencil {
 
     /// This rank's part of the lattice.
     [[nodiscard]] const lattice::box& local_box() const { return local_; }
-    /// Field i.  Shape: grown(local_box(), widths), lexicographic, Components per site.
+    /// Field i.  Shape: grown(local_box(), widths), lexicographic, Components per site. Fields of a stencil may be
+    /// swapped between steps, `s.field(0).swap(s.field(1))`, but not replaced: neighbours write into their memory.
     /// Err: input_error if there is no such field.
     [[nodiscard]] lattice::field<T>& field(int i) { return (*fields_)[place_of(i)]; }
     [[nodiscard]] const lattice::field<T>& field(int i) const { return (*fields_)[place_of(i)]; }
@@ -130,7 +131,7 @@ class box_stencil {
     void set_outside(Value&& value);
 
     /// Starts the exchange of field(i), which must not change until for_boundary() has returned.
-    /// Err: input_error if there is no such field.
+    /// Err: input_error if there is no such field, or if it lies elsewhere than the fields that the stencil made.
     void start(int i);
     /// Calls the kernel for every site whose neighbours are all available already.  Pre: start().
     template <class Kernel>
@@ -139,7 +140,7 @@ class box_stencil {
     [[nodiscard]] comm::status finish() noexcept { return plan_.finish(); }
     void finish_or_throw() { plan_.finish_or_throw(); }
     /// Calls the kernel for every other site.
-    /// Err: error if the exchange is not finished, or (checks normal) if the field was written since start().
+    /// Err: error if the exchange is not finished, or if the field was swapped or (checks normal) written since start().
     template <class Kernel>
     void for_boundary(Kernel&& kernel) const;
 
@@ -155,6 +156,11 @@ class box_stencil {
                                                           const box_stencil_options& options);
     [[nodiscard]] std::vector<binding> bindings();
     [[nodiscard]] std::size_t place_of(int field) const;
+    /// Number, in the plan, of the field with these values; -1: none.
+    [[nodiscard]] int bound_to(const T* values) const {
+        const auto place = std::ranges::find(made_, values);
+        return place == made_.end() ? -1 : static_cast<int>(place - made_.begin());
+    }
     [[nodiscard]] std::string named() const { return "stencil '" + options_.name + "': "; }
 
     comm::job job_; // outlives the fields in its slab
@@ -164,8 +170,10 @@ class box_stencil {
     lattice::box local_, grown_;
     checked_pointer<std::unique_ptr<field_list>> fields_;
     shell_plan plan_;
-    int source_ = -1;         // the last one started
-    std::uint64_t epoch_ = 0; // the exchange that brings its ghosts
+    std::vector<const T*> made_; // where the plan's fields lie
+    int source_ = -1;            // the field last started
+    const T* values_ = nullptr;  // its values
+    std::uint64_t epoch_ = 0;    // the exchange that brings its ghosts
 };
 
 template <class T, int Components>
@@ -184,14 +192,16 @@ box_stencil<T, Components>::box_stencil(const comm::job& j, const lattice::decom
              .format = options.format,
              .scale = options.scale,
              .checks = options.checks},
-            bindings()) {}
+            bindings()) {
+    for (const auto& x : *fields_) made_.push_back(x.data());
+}
 
 template <class T, int Components>
 auto box_stencil<T, Components>::made(const comm::job& j, const lattice::box& grown, const box_stencil_options& options)
     -> std::unique_ptr<field_list> {
-    const auto order = lattice::site_order::lexicographic(grown.extents);
     auto fields = std::make_unique<field_list>();
     j.collectively([&] {
+        const auto order = lattice::site_order::lexicographic(grown.extents);
         for (int i = 0; i < options.fields; ++i) fields->emplace_back(order, Components, &j.memory());
     });
     return fields;
@@ -242,10 +252,15 @@ void box_stencil<T, Components>::set_outside(Value&& value) {
 
 template <class T, int Components>
 void box_stencil<T, Components>::start(int i) {
-    (void)place_of(i);
+    const T* const values = field(i).data();
+    const int bound = bound_to(values);
+    if (bound < 0)
+        throw input_error(named() + "field " + std::to_string(i) +
+                          " was replaced: swap it with another one of the stencil, or copy values into it");
     source_ = i;
+    values_ = values;
     epoch_ = plan_.epoch() + 1;
-    plan_.start(i);
+    plan_.start(bound);
 }
 
 template <class T, int Components>
@@ -258,7 +273,6 @@ void box_stencil<T, Components>::visit(const lattice::box& part, Kernel& kernel)
         r.step[mu] = distance;
         distance *= grown_.extents[mu];
     }
-    const T* const values = (*fields_)[source_].data();
     lattice::coordinate x = part.origin;
     for (int t = 0; t < part.extents[3]; ++t)
         for (int z = 0; z < part.extents[2]; ++z)
@@ -267,7 +281,7 @@ void box_stencil<T, Components>::visit(const lattice::box& part, Kernel& kernel)
                 x[2] = part.origin[2] + z;
                 x[3] = part.origin[3] + t;
                 r.first = lattice::lexicographic_index(x, grown_.extents);
-                r.here = values + r.first * Components;
+                r.here = values_ + r.first * Components;
                 const typename neighbours::run fixed = r; // a copy that nothing else refers to can stay in registers
                 HALOCLINE_INDEPENDENT_ITERATIONS
                 for (std::int64_t i = 0; i < sites; ++i) kernel(neighbours(fixed, i));
@@ -277,6 +291,7 @@ void box_stencil<T, Components>::visit(const lattice::box& part, Kernel& kernel)
 template <class T, int Components>
 template <class Kernel>
 void box_stencil<T, Components>::for_interior(Kernel&& kernel) const {
+    (void)*fields_; // throws if it was moved from
     if (source_ < 0) throw error(named() + "for_interior() before start(): of which field?");
     visit(parts_.interior, kernel);
 }
@@ -284,10 +299,12 @@ void box_stencil<T, Components>::for_interior(Kernel&& kernel) const {
 template <class T, int Components>
 template <class Kernel>
 void box_stencil<T, Components>::for_boundary(Kernel&& kernel) const {
-    (void)*fields_; // throws if it was moved from
+    (void)*fields_;
     if (plan_.epoch() != epoch_ || source_ < 0)
         throw error(named() + "for_boundary() before finish(): its ghosts are stale");
-    plan_.require_fresh(source_);
+    if (field(source_).data() != values_)
+        throw error(named() + "field " + std::to_string(source_) + " was swapped or replaced since start()");
+    plan_.require_fresh(bound_to(values_));
     for (const lattice::box& part : parts_.boundary) visit(part, kernel);
 }
 

@@ -51,12 +51,12 @@ class packer {
     static int reals_per_site(const packer_options& options);
     static std::size_t bytes_per_site(const packer_options& options);
 
-    /// `order`: of the fields; null: lexicographic.
+    /// `order`: of the fields; null: plan_options::order.
     /// Err: input_error: a map that does not fit the components, projections of different sizes, half or bfloat16 of
     /// doubles, a scale that is not a normal float or whose inverse is not, an order of another box, a plan with other
-    /// bytes per site.  Cost: O(sites of the plan's messages).
-    packer(const plan& p, const lattice::decomposition& cut, std::shared_ptr<const lattice::site_order> order,
-           packer_options options);
+    /// bytes per site, more than 2048 reals of a site that are not copied as they are.
+    /// Cost: O(sites of the plan's messages).
+    packer(const plan& p, packer_options options, std::shared_ptr<const lattice::site_order> order = nullptr);
 
     /// The pack function for this field.  Pre: start() is that of the packer's plan, or of one with the same messages;
     /// otherwise nothing is sent and finish() returns misused.
@@ -121,8 +121,7 @@ class packer {
         std::span<const message> messages;
     };
 
-    void check_options(const std::string& who, const plan& p, const lattice::decomposition& cut,
-                       const lattice::site_order& order) const;
+    void check_options(const std::string& who, const plan& p) const;
     void check_field(const lattice::field<T>* x, std::size_t count) const {
         if (count != static_cast<std::size_t>(fields_)) refuse_count(count);
         const int components = x != nullptr ? x->components() : 0;

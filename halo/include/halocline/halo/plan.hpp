@@ -173,6 +173,7 @@ class plan {
     /// Number of finished exchanges.
     [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
     [[nodiscard]] const plan_options& options() const { return options_; }
+    [[nodiscard]] const lattice::decomposition& cut() const { return cut_; }
     [[nodiscard]] const comm::job& job() const { return job_; }
     [[nodiscard]] plan_statistics statistics() const;
     void reset_statistics();
@@ -258,6 +259,7 @@ class plan {
     [[noreturn]] void throw_other_number(std::size_t fields) const;
 
     comm::job job_;
+    lattice::decomposition cut_;
     plan_options options_;
     std::vector<plan_message> messages_;
     std::array<int, lattice::faces> message_of_{};

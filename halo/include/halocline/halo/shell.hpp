@@ -101,7 +101,7 @@ class appended_sites {
     /// Owned sites and ghosts.
     [[nodiscard]] std::int64_t volume() const { return volume_; }
     [[nodiscard]] std::span<const region> ghosts() const { return regions_; }
-    /// The ghosts along a direction; nullptr if there are none.
+    /// The ghosts along a direction, -1, 0 or +1 in each dimension; nullptr if there are none.
     [[nodiscard]] const region* ghosts(const lattice::coordinate& direction) const;
     /// Number of the site with this global coordinate, not wrapped around; -1 if it is neither owned nor a ghost.
     /// For set-up: kernels keep tables of it.

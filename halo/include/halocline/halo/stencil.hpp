@@ -249,6 +249,8 @@ class stencil {
         (void)*order_;
         return order_.pointer();
     }
+    [[nodiscard]] static std::shared_ptr<const lattice::site_order> made_order(const comm::job& j,
+                                                                               const lattice::box& local);
     [[nodiscard]] static plan_options options_of_plan(const stencil_options& options,
                                                       std::shared_ptr<const lattice::site_order> order);
     /// Fills completed_.
@@ -287,13 +289,12 @@ std::vector<std::int32_t> sites_across(const lattice::coordinate& extents, latti
 template <class T, star Star>
 stencil<T, Star>::stencil(const comm::job& j, const lattice::decomposition& cut, const stencil_options& options)
     : local_(cut.local_box(std::min(j.rank(), cut.ranks() - 1))), // the plan refuses a job of another size
-      order_("a stencil", lattice::site_order::lexicographic(local_.extents)),
-      plan_(j, cut, options_of_plan(options, order_.pointer())),
+      order_("a stencil", made_order(j, local_)), plan_(j, cut, options_of_plan(options, order_.pointer())),
       edges_(j, cut, options, Star, std::is_floating_point_v<T> ? sizeof(T) : 0),
       table_(local_.extents, edges_.leaves, Star.radius) {
     if (options.format != message_format::as_stored) // so T is float
         rounding_ = rounding{packer<float>(
-            plan_, cut, order(),
+            plan_,
             {.components = Star.components, .format = options.format, .scale = options.scale, .projections = {}})};
     for (int i = 0; i < lattice::faces; ++i) {
         const face f = lattice::face_of(i);
@@ -307,6 +308,13 @@ stencil<T, Star>::stencil(const comm::job& j, const lattice::decomposition& cut,
             outside_[i].resize(values);
         }
     }
+}
+
+template <class T, star Star>
+std::shared_ptr<const lattice::site_order> stencil<T, Star>::made_order(const comm::job& j, const lattice::box& local) {
+    std::shared_ptr<const lattice::site_order> order;
+    j.collectively([&] { order = lattice::site_order::lexicographic(local.extents); }); // one box may be too large
+    return order;
 }
 
 template <class T, star Star>

@@ -67,13 +67,12 @@ class unpacker {
     static int reals_per_site(const unpacker_options& options);
     static std::size_t bytes_per_site(const unpacker_options& options);
 
-    /// `order`: of the fields; null: lexicographic.
+    /// `order`: of the fields; null: plan_options::order.
     /// Err: input_error: a map that does not fit the components, expansions of messages of different sizes, half or
     /// bfloat16 of doubles, a scale as for packers, an order of another box, a plan with other bytes per site, more
-    /// ghost layers than the local box has sites.
+    /// ghost layers than the local box has sites, more than 2048 reals of a site that are not added as they are.
     /// Cost: O(ghosts of the plan).
-    unpacker(const plan& p, const lattice::decomposition& cut, std::shared_ptr<const lattice::site_order> order,
-             unpacker_options options);
+    unpacker(const plan& p, unpacker_options options, std::shared_ptr<const lattice::site_order> order = nullptr);
 
     /// y += all ghosts of p, face by face in the order of messages(), so that the bits do not depend on the order of
     /// arrival. In a team each member adds to its own sites, with the same bits: call it after finish(), and wait for
@@ -110,8 +109,7 @@ class unpacker {
         site_map<T> expansion;
     };
     [[nodiscard]] const part& part_behind(face f) const { return (*parts_)[f.index()]; }
-    void check_options(const std::string& who, const plan& p, const lattice::decomposition& cut,
-                       const lattice::site_order& order) const;
+    void check_options(const std::string& who, const plan& p) const;
     void check_fields(const plan& p, std::span<lattice::field<T>* const> ys) const;
     /// Reads sites [first, last) of a message as stored, a piece at a time: use(begin, end, reals of site `begin`).
     template <class Use>

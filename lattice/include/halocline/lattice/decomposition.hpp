@@ -6,6 +6,7 @@
 #include <halocline/lattice/geometry.hpp>
 
 #include <array>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,7 @@ class decomposition {
     /// Empty: lexicographic.  Err: input_error if that is not a permutation of the ranks.
     [[nodiscard]] decomposition with_rank_order(std::vector<int> order) const;
     /// The order that with_rank_order() was given. Empty: lexicographic.
-    [[nodiscard]] const std::vector<int>& rank_order() const { return rank_order_; }
+    [[nodiscard]] const std::vector<int>& rank_order() const;
 
     [[nodiscard]] const coordinate& global() const { return global_; }
     [[nodiscard]] const coordinate& rank_grid() const { return rank_grid_; }
@@ -50,13 +51,18 @@ class decomposition {
     /// The rank whose local box contains a site.  Err: input_error: a site outside the lattice.
     [[nodiscard]] int owner(const coordinate& global_site) const;
 
-    friend bool operator==(const decomposition&, const decomposition&) = default;
+    friend bool operator==(const decomposition& a, const decomposition& b) {
+        return a.global_ == b.global_ && a.cuts_ == b.cuts_ && a.rank_order() == b.rank_order();
+    }
 
   private:
     coordinate global_{};
     coordinate rank_grid_{};
     std::array<std::vector<int>, dimensions> cuts_;
-    std::vector<int> rank_order_, place_of_; // rank by place, place by rank; empty: the same numbers
+    struct placement {
+        std::vector<int> rank_at, place_of; // rank by place, place by rank
+    };
+    std::shared_ptr<const placement> placement_; // null: the same numbers; copies share it
 };
 
 /// A rank grid, and the reason for it in words, for human readers.

@@ -57,7 +57,7 @@ class site_order {
 
     /// These sites, placed as here, followed by room for `more` sites (ghosts), in whole outer indices. Sites are
     /// numbered consecutively: extents() of the result is {volume() + more, 1, 1, 1}.  Err: input_error for too many
-    /// sites.
+    /// sites, or fewer than 0.
     [[nodiscard]] std::shared_ptr<const site_order> followed_by(std::int64_t more) const;
 
     [[nodiscard]] const coordinate& extents() const { return extents_; }
