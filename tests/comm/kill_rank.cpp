@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <fstream>
 #include <iterator>
 #include <linux/filter.h>
@@ -175,8 +176,8 @@ void compute_for(std::chrono::steady_clock::duration time) {
 
 /// Adds numbers for `time`, as measured by rank 0; after 100 sums rank 1 does something else for `pause`.
 /// Returns 0, or 5 if a sum is wrong.
-int add_for(const job& j, std::chrono::milliseconds time, std::chrono::milliseconds pause) {
-    global_sum sum(j, 2);
+int add_for(global_sum& sum, std::chrono::milliseconds time, std::chrono::milliseconds pause = {}) {
+    const job& j = sum.job();
     const auto end = std::chrono::steady_clock::now() + time;
     for (double k = 0;; ++k) {
         if (k == 100 && j.rank() == 1) compute_for(pause);
@@ -185,6 +186,27 @@ int add_for(const job& j, std::chrono::milliseconds time, std::chrono::milliseco
         if (v[0] != j.ranks() * k + j.ranks() * (j.ranks() - 1) / 2) return 5;
         if (v[1] != 0) return 0;
     }
+}
+
+int add_for(const job& j, std::chrono::milliseconds time, std::chrono::milliseconds pause = {}) {
+    global_sum sum(j, 2);
+    return add_for(sum, time, pause);
+}
+int add_in_two_threads(const job& j, std::chrono::milliseconds time) {
+    global_sum one(j, 2), two(j, 2);
+    int other = 0;
+    std::exception_ptr failed;
+    std::jthread second([&] {
+        try {
+            other = add_for(two, time);
+        } catch (...) {
+            failed = std::current_exception();
+        }
+    });
+    const int own = add_for(one, time);
+    second.join();
+    if (failed) std::rethrow_exception(failed);
+    return std::max(own, other);
 }
 
 /// Rank 1 has a child that runs all destructors and exit handlers while its parent continues. Returns 0 if all ranks
@@ -373,7 +395,8 @@ constexpr mode modes[]{
     {"busy", end_after_other_work},
     {"computing", [](const job&) { return compute_for(std::chrono::seconds(60)), 0; }},
     {"paused", sleep_until_signalled, true, set_paused_grace},
-    {"add", [](const job& j) { return add_for(j, std::chrono::seconds(5), {}); }},
+    {"add", [](const job& j) { return add_for(j, std::chrono::seconds(5)); }},
+    {"add-twice", [](const job& j) { return add_in_two_threads(j, std::chrono::seconds(5)); }},
     {"add-and-compute", [](const job& j) { return add_for(j, std::chrono::seconds(1), 5 * stall); }},
 };
 

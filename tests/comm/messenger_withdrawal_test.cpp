@@ -555,6 +555,32 @@ TEST(MessengerWithdrawal, FarewellsAreSaidWhenNothingMovesAnyMore) {
 }
 
 /// With these options both ends copy every message; one that doesn't fit is copied by neither.
+/// By then its buffer may hold anything.
+TEST(MessengerBetweenRanks, ASendWhoseMessengerIsGoneIsNotReceivedAnyMore) {
+    on_ranks({2}, [](const job& j) {
+        for (auto* const where : {static_cast<std::pmr::memory_resource*>(&j.memory()), heap()})
+            for (const bool kept : {false, true}) {
+                std::optional<messenger> m(j);
+                bytes data(1 << 20, where);
+                message_request r;
+                if (j.rank() == 0) {
+                    fill(data, 0, 1);
+                    m->isend(r, data, 1, 3);
+                    m.reset();
+                    EXPECT_TRUE(r.done());
+                    fill(data, 0, 2);
+                    j.barrier();
+                } else {
+                    message_info info;
+                    while (kept && !m->probe(0, 3, info)) std::this_thread::yield();
+                    j.barrier();
+                    EXPECT_EQ(m->recv(data, 0, 3), status::aborted) << m->pending();
+                }
+                j.barrier();
+            }
+    });
+}
+
 TEST(MessengerWithdrawal, AMessageThatIsTooLongIsNotWrittenByItsSenderEither) {
     if (ranks_are_processes()) GTEST_SKIP() << "ranks as threads only";
     for (int round = 0; round < 300; ++round) { // many, because the sender must look at the right moment to fail

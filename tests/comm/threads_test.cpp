@@ -434,6 +434,18 @@ TEST(Threads, AnExceptionOfAnyTypeIsDecidedOnByAll) {
     EXPECT_EQ(own, 5);
 }
 
+/// A peer's end may be closed without the job being over.
+TEST(Threads, AFailureThatLeavesTheJobAliveIsDecidedOnByAll) {
+    run_threads(2, [&](const job& j) {
+        const auto work = [&] {
+            if (j.rank() == 0) j.fail(status::aborted, "a window");
+        };
+        const std::string text = refusal<error>([&] { j.collectively(work); });
+        EXPECT_NE(text.find("while this rank waited for a window"), std::string::npos) << text;
+        j.barrier();
+    });
+}
+
 TEST(Slab, AFullOneIsAnErrorThatNamesNeedAndRemedy) {
     job_options options;
     options.slab_bytes = 4 << 20;

@@ -4,6 +4,12 @@
 #include "window_connection_bodies.hpp"
 
 #include <halocline/comm/costs.hpp>
+#include <halocline/comm/global_sum.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <thread>
 
 namespace {
 
@@ -41,6 +47,67 @@ TEST(WindowThreads, PostedMessagesMoveInAnyWait) {
     run_threads(2, [](const job& j) { expect_posted_messages_move_in_any_wait(j); });
 }
 
+/// What a rank has posted leaves although it never waits in a call of halocline.
+TEST(WindowThreads, PostedMessagesMoveWhenAskedTo) {
+    std::atomic<bool> here{false};
+    run_threads(2, [&](const job& j) {
+        connection c(j, 1 - j.rank());
+        words values(4000, j.rank() == 0 ? 7 : 0, &j.memory());
+        if (j.rank() == 0) {
+            send_window<std::uint64_t> w(c, values);
+            c.connect();
+            ASSERT_EQ(w.init(), status::ok);
+            ASSERT_EQ(w.post(), status::ok);
+            j.barrier(); // only now the receiver's array is free
+            while (!here) j.progress();
+            EXPECT_EQ(w.wait(), status::ok);
+        } else {
+            recv_window<std::uint64_t> w(c, values);
+            c.connect();
+            j.barrier();
+            EXPECT_EQ(w.init(), status::ok);
+            EXPECT_EQ(w.post(), status::ok);
+            EXPECT_EQ(w.wait(), status::ok);
+            EXPECT_EQ(values, words(4000, 7));
+            here = true;
+        }
+        j.barrier();
+    });
+}
+
+/// One thread of a rank steps windows, another one waits in sums: it leaves the windows alone.
+TEST(WindowThreads, WaitsOfAnotherThreadLeaveWindowsAlone) {
+    run_threads(2, [](const job& j) {
+        constexpr std::size_t count = 20'000;
+        connection c(j, 1 - j.rank());
+        words out(count, 0, &j.memory()), in(count, 0, &j.memory());
+        send_window<std::uint64_t> send(c, out);
+        recv_window<std::uint64_t> receive(c, in);
+        c.connect();
+        global_sum sum(j);
+        std::jthread adds([&] {
+            for (int k = 0; k < 20; ++k) {
+                if (k % 2 == j.rank()) std::this_thread::sleep_for(std::chrono::milliseconds(10)); // the peer waits
+                double one = 1;
+                EXPECT_EQ(sum({&one, 1}), status::ok);
+            }
+        });
+        for (std::uint64_t step = 1; step <= 100; ++step) {
+            std::ranges::fill(out, step);
+            EXPECT_EQ(receive.init(), status::ok);
+            EXPECT_EQ(send.init(), status::ok);
+            EXPECT_EQ(send.post(), status::ok);
+            if (step % 10 == 0 && j.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+            EXPECT_EQ(receive.post(), status::ok);
+            EXPECT_EQ(receive.wait(), status::ok);
+            EXPECT_EQ(in, words(count, step));
+            EXPECT_EQ(send.wait(), status::ok);
+        }
+        adds.join();
+        j.barrier();
+    });
+}
+
 TEST(WindowThreads, UnlikeEndsAreRefused) { run_threads(2, expect_unlike_ends_are_refused); }
 
 /// Neither knows that the other waits for a connection with other tags; each reports what it waits for.
@@ -62,7 +129,7 @@ TEST(WindowThreads, TagsThatDontMeetAreShown) {
 
         EXPECT_NE(text.find("(send tag " + std::to_string(j.rank()) + ", receive tag 5 here"), std::string::npos)
             << text;
-        EXPECT_EQ(text.find(", which is this rank,") != std::string::npos, culprit == j.rank()) << text;
+        EXPECT_EQ(text.find("another rank waited for this one for ") != std::string::npos, culprit == j.rank()) << text;
     };
     run_threads(2, body, options);
 }

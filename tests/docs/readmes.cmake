@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The README of each library names all of its public headers; it and the pages next to it show only compiled
-# examples: each block of code is, apart from spaces, in tests/docs/examples/<library>.
+# examples: each block of code is, apart from spaces, in tests/docs/examples/<library>. So is the block of the project's
+# README.md that makes a plan of several fields; other tests compare its other blocks.
 #   cmake -DSOURCE=... [-DFORGET=name: as if no README named that header, and no source held that example] -P readmes.cmake
 cmake_minimum_required(VERSION 3.25)
 set(wrong)
@@ -22,6 +23,14 @@ foreach(library base config lattice comm halo dirac solvers amg c)
     file(READ ${file} text)
     string(APPEND page "${text}")
   endforeach()
+
+  if(library STREQUAL "halo")
+    file(READ ${SOURCE}/README.md text)
+    if(NOT text MATCHES "```cpp\nconst lattice::coordinate local[^`]*```")
+      string(APPEND wrong "\n  README.md shows no plan of several fields")
+    endif()
+    string(APPEND page "\n${CMAKE_MATCH_0}\n")
+  endif()
 
   file(GLOB source ${SOURCE}/tests/docs/examples/${library}.c*)
   set(compiled)

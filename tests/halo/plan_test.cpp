@@ -304,7 +304,7 @@ TEST(Plan, GhostsOfATypeAreThoseOfEachField) {
         plan p(j, cut, halo::options_for(x, {.name = "pair", .fields = 2}));
         fill_with_oracle(x, cut, j.rank(), 1);
         fill_with_oracle(y, cut, j.rank(), 2);
-        p.start(std::span<const lattice::field<float>* const>(std::array<const lattice::field<float>*, 2>{&x, &y}));
+        p.start(std::array{&x, &y});
         ASSERT_EQ(p.finish(), status::ok);
 
         for (const halo::plan_message& m : p.messages())

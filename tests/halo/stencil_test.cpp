@@ -440,6 +440,21 @@ TEST(Stencil, RefusesFormatsThatDoNotFit) {
             EXPECT_NE(text.find(part), std::string::npos) << text;
 }
 
+TEST(Stencil, TellsOfAFieldThatWasSwappedTooEarly) {
+    const comm::job j = comm::job::single(small_job());
+    stencil<double> s(j, decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1}), {.name = "s", .checks = check_level::off});
+    auto x = s.make_field(), y = s.make_field();
+    const auto nothing = [](const auto&) {};
+
+    s.start(x);
+    s.finish_or_throw();
+    x.swap(y);
+
+    const std::string text = "stencil 's': the field was swapped or replaced since start()";
+    EXPECT_EQ(refusal<error>([&] { s.for_interior(nothing); }), text);
+    EXPECT_EQ(refusal<error>([&] { s.for_boundary(nothing); }), text);
+}
+
 TEST(Stencil, OfABoxThatIsTooLargeOnOneRankIsRefusedOnAll) {
     const decomposition cut({2, 1, 1, (1 << 30) + 1}, {{{0, 2}, {0, 1}, {0, 1}, {0, 1, (1 << 30) + 1}}});
     for (const std::string& text : refusals(2, [&](const comm::job& j) { stencil<double, halo::star{}>(j, cut); }))

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rank orders that keep bytes on their node, compared with all possible ones where these can be enumerated.
+// Rank orders that keep bytes on their node, compared with all possible ones where these can be enumerated; and the
+// order of MPI's Cartesian communicators, compared with what the standard says of it.
 #include <halocline/base/error.hpp>
 #include <halocline/lattice/rank_order.hpp>
 #include <halocline_test/refusal.hpp>
@@ -11,6 +12,7 @@
 #include <numeric>
 #include <random>
 #include <string>
+#include <utility>
 
 using namespace halocline::lattice;
 using halocline_test::refusal;
@@ -36,6 +38,26 @@ std::int64_t least(const decomposition& cut, std::vector<int> nodes) {
     do sites = std::min(sites, counted(cut, nodes));
     while (std::next_permutation(nodes.begin(), nodes.end()));
     return sites;
+}
+
+/// MPI_Cart_coords: "row-major numbering is always used", so the last dimension runs fastest.
+coordinate cart_coords(int rank, const coordinate& dims) {
+    coordinate coords{};
+    int ranks = dims[0] * dims[1] * dims[2] * dims[3];
+    for (int i = 0; i < dimensions; ++i) {
+        ranks /= dims[i]; // with the same first i + 1 coordinates
+        coords[i] = rank / ranks;
+        rank %= ranks;
+    }
+    return coords;
+}
+
+/// MPI_Cart_shift(cart, mu, 1, …) of a periodic dimension: the ranks below and above.
+std::pair<int, int> cart_shift(int rank, int mu, const coordinate& dims) {
+    int distance = 1;
+    for (int i = mu + 1; i < dimensions; ++i) distance *= dims[i];
+    const int at = cart_coords(rank, dims)[mu];
+    return {rank + distance * (at == 0 ? dims[mu] - 1 : -1), rank + distance * (at == dims[mu] - 1 ? 1 - dims[mu] : 1)};
 }
 
 decomposition random_cut(std::mt19937& random, int ranks) {
@@ -174,4 +196,51 @@ TEST(RankOrder, WhatIsNoPermutationIsRefused) {
     EXPECT_EQ(refused({0, 1, 2, 2}), "rank order: place 3 is given to rank 2" + why);
     EXPECT_EQ(refused({0, 1, 2, 4}), "rank order: place 3 is given to rank 4" + why);
     EXPECT_EQ(refused({-1, 1, 2, 3}), "rank order: place 0 is given to rank -1" + why);
+}
+
+TEST(RankOrder, RowMajorIsThatOfMpisCartesianCommunicators) {
+    std::mt19937 random(13);
+    for (const int ranks : {1, 2, 6, 12, 30, 36, 64, 210})
+        for (int trial = 0; trial < 10; ++trial) {
+            const decomposition lexicographic = random_cut(random, ranks); // uneven
+            const coordinate grid = lexicographic.rank_grid();
+
+            const decomposition cut = lexicographic.with_rank_order(row_major_rank_order(grid));
+
+            for (int rank = 0; rank < ranks; ++rank) {
+                const coordinate at = cart_coords(rank, grid);
+                EXPECT_EQ(cut.grid_position(rank), at);
+                EXPECT_EQ(cut.rank_at(at), rank);
+                EXPECT_EQ(cut.local_box(rank), lexicographic.local_box(lexicographic.rank_at(at)));
+                for (int mu = 0; mu < dimensions; ++mu) {
+                    const auto [below, above] = cart_shift(rank, mu, grid);
+                    EXPECT_EQ(cut.neighbour(rank, {mu, side::low}), below);
+                    EXPECT_EQ(cut.neighbour(rank, {mu, side::high}), above);
+                }
+            }
+        }
+}
+
+/// A communicator with the dimensions t, z, y, x needs no order.
+TEST(RankOrder, LexicographicIsRowMajorOfReversedDimensions) {
+    const auto cut = decomposition::even({8, 9, 10, 11}, {2, 3, 1, 5});
+    for (int rank = 0; rank < cut.ranks(); ++rank) {
+        coordinate at = cart_coords(rank, {5, 1, 3, 2});
+        std::ranges::reverse(at);
+        EXPECT_EQ(cut.grid_position(rank), at);
+    }
+}
+
+TEST(RankOrder, RowMajorInNumbers) {
+    EXPECT_EQ(row_major_rank_order({2, 3, 1, 1}), (std::vector<int>{0, 3, 1, 4, 2, 5}));
+    EXPECT_EQ(row_major_rank_order({1, 1, 1, 3}), (std::vector<int>{0, 1, 2}));
+}
+
+TEST(RankOrder, AGridThatCantBeCountedIsRefused) {
+    const auto refused = [](const coordinate& grid) {
+        return refusal([&] { static_cast<void>(row_major_rank_order(grid)); });
+    };
+    EXPECT_EQ(refused({2, 0, 1, 1}), "rank order: rank grid 2.0.1.1: every extent must be at least 1");
+    EXPECT_EQ(refused({65536, 65536, 65536, 65536}),
+              "rank order: rank grid 65536.65536.65536.65536 has more than 2147483647 ranks");
 }

@@ -166,6 +166,7 @@ void channel_set::work_in_every_wait(void* object, void (*step)(void*), std::uin
 }
 
 void channel_set::find_crossed_waits(const void* owner, std::uint64_t (*begun)(const void*)) {
+    noted_thread_ = &core_->crossed.noted_thread(); // whoever begins its epochs may begin those of other sets, too
     if (requests_.empty()) return;
     std::vector<int> peers;
     for (const channel_request& r : requests_) peers.push_back(r.peer);
@@ -173,7 +174,6 @@ void channel_set::find_crossed_waits(const void* owner, std::uint64_t (*begun)(c
     const auto twice = std::ranges::unique(peers);
     peers.erase(twice.begin(), twice.end());
     core_->crossed.add(plan_id_, {options_.name, std::move(peers), owner, begun});
-    noted_thread_ = &core_->crossed.noted_thread();
 }
 
 void channel_set::note_other_thread() noexcept {

@@ -14,8 +14,12 @@ namespace {
 
 constexpr char counts_kind = 'c';
 
+/// How the keys of all letters from one end begin.
+std::string beginning(int send_tag, int receive_tag, std::uint32_t ordinal) {
+    return wire_writer().number(send_tag).number(receive_tag).number(ordinal).take();
+}
 std::string key(int send_tag, int receive_tag, std::uint32_t ordinal, char kind, std::uint32_t n) {
-    return wire_writer().number(send_tag).number(receive_tag).number(ordinal).number(kind).number(n).take();
+    return beginning(send_tag, receive_tag, ordinal) + wire_writer().number(kind).number(n).take();
 }
 
 } // namespace
@@ -32,6 +36,10 @@ connection_core::connection_core(const comm::job& j, int to, connection_options 
         throw input_error(title() + ": windows don't go over '" + transport + "'; choose among shm, verbs, ofi, mpi");
     }
     ordinal = core.windows.connections[{peer, options.send_tag, options.receive_tag}]++;
+}
+
+connection_core::~connection_core() { // of the last window, too: nobody looks for its letters any more
+    job.core().windows.letters.forget_all(peer, beginning(options.receive_tag, options.send_tag, ordinal));
 }
 
 std::string connection_core::title() const {

@@ -28,6 +28,9 @@ struct window_request {
 class connection_core {
   public:
     connection_core(const comm::job& j, int to, connection_options o);
+    ~connection_core();
+    connection_core(const connection_core&) = delete;
+    connection_core& operator=(const connection_core&) = delete;
 
     /// "connection 'x-low' of rank 0 with rank 1"
     [[nodiscard]] std::string title() const;

@@ -303,9 +303,12 @@ status global_sum::operator()(std::span<double> values) noexcept {
     return finish_steps(values, ticks(), plus); // the clock is read while the messages travel
 }
 
-void global_sum::sum_or_throw(std::span<double> values) {
-    if (const status s = (*this)(values); s != status::ok) job_.fail(s, pending());
+void global_sum::or_throw(status s) const {
+    if (s != status::ok) job_.fail(s, pending());
 }
+void global_sum::sum_or_throw(std::span<double> values) { or_throw((*this)(values)); }
+void global_sum::finish_or_throw(std::span<double> values) { or_throw(finish(values)); }
+void global_sum::maximum_or_throw(std::span<double> values) { or_throw(maximum(values)); }
 
 status global_sum::maximum(std::span<double> values) noexcept {
     publish(values, true);

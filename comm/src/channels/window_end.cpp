@@ -189,6 +189,7 @@ template <window_way Way>
 }
 
 [[gnu::always_inline]] inline void window_end::send_soon() noexcept {
+    core().windows.driver.store(thread_mark(), std::memory_order_relaxed);
     due_ = true;
     if (push() || listed_) return;
     listed_ = true;

@@ -22,6 +22,13 @@ class keyed_letters {
     [[nodiscard]] const std::string* find(const name& n) const;
     [[nodiscard]] const std::string* find(int peer, const std::string& key) const { return find({peer, key}); }
     void forget(int peer, const std::string& key) { kept_.erase({peer, key}); }
+    /// All letters of that peer whose keys begin so.
+    void forget_all(int peer, const std::string& beginning) {
+        const auto first = kept_.lower_bound({peer, beginning});
+        auto last = first;
+        while (last != kept_.end() && last->first.first == peer && last->first.second.starts_with(beginning)) ++last;
+        kept_.erase(first, last);
+    }
 
   private:
     std::map<name, std::string> kept_;

@@ -316,8 +316,9 @@ void job::collectively(const std::function<void()>& work) const {
     };
     try {
         work();
-    } catch (const rank_failure&) {
-        throw; // the job has ended; nobody is left to decide with
+    } catch (const rank_failure& e) {
+        if (core_->failed() != status::ok) throw; // the job has ended; nobody is left to decide with
+        note(outcome::other, e.what());
     } catch (const input_error& e) {
         note(outcome::input, e.what());
     } catch (const slab_full& e) {

@@ -26,7 +26,7 @@ void clear(failure_record& own) noexcept {
 /// Does the process have threads besides those known to begin nothing behind the back of a rank that waits?
 bool has_other_threads(const job_core& core) noexcept {
     try {
-        const int own = core.thread_ranks + (core.guard ? 1 : 0), all = look_at("self").threads;
+        const int own = core.known_threads + (core.guard ? 1 : 0), all = look_at("self").threads;
         return all == 0 || all > own;
     } catch (...) {
         return true;

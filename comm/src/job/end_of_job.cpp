@@ -119,11 +119,15 @@ job_core::ending job_core::end_of_job(std::string_view sentence_end) const {
     const std::string how = written.text;
     switch (end.why) {
     case status::peer_died: end.text += name_of(end.culprit) + " " + (how.empty() ? "died" : how); break;
-    case status::timed_out:
-        end.text += "nothing came" + (end.culprit >= 0 ? " from " + name_of(end.culprit) : std::string()) +
-                    (end.culprit == rank ? ", which is this rank," : "") + " within " +
-                    std::to_string(options.deadline.count()) + " ms, although nobody died,";
+    case status::timed_out: {
+        const std::string deadline = std::to_string(options.deadline.count()) + " ms";
+        if (end.culprit == rank)
+            end.text += "another rank waited for this one for " + deadline + " and gave up,";
+        else
+            end.text += "nothing came" + (end.culprit >= 0 ? " from " + name_of(end.culprit) : std::string()) +
+                        " within " + deadline + ", although nobody died,";
         break;
+    }
     default:
         if (!how.empty()) {
             end.text += name_of(end.culprit) + " gave up" + std::string(sentence_end) + ": " + how;

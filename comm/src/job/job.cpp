@@ -51,6 +51,10 @@ std::vector<int> job::nodes() const {
     for (const rank_info& member : core_->members) nodes.push_back(member.node);
     return nodes;
 }
+void job::progress() const noexcept {
+    core_->background.run_all();
+    core_->make_progress();
+}
 std::string job::launcher() const { return core_->launcher; }
 slab& job::memory() const { return *core_->memory; }
 

@@ -90,7 +90,7 @@ void job_core::sweep() noexcept {
 
 void job_core::make_progress() noexcept {
     networks.poll();
-    windows.push_due();
+    windows.push_due_in_wait();
 }
 
 void job_core::park(parked_block block) {

@@ -59,9 +59,9 @@ class job_core {
     mutable activity doing;
     stall_watch stalls;
     std::unique_ptr<watchdog> guard; // only for ranks that are processes, if there is a grace time
-    int thread_ranks = 1;            // threads of the process when the job began, all ranks included (run_threads())
-    int processor = -1;              // given to no other rank of the job (one_processor_each); -1: shared
-    spinning spin{options, true};    // replaced if ranks are known to share processors
+    int known_threads = 1;        // of the process: its ranks, and what libraries started on joining; not the watchdog
+    int processor = -1;           // given to no other rank of the job (one_processor_each); -1: shared
+    spinning spin{options, true}; // replaced if ranks are known to share processors
 
     // What this rank's objects leave to each other.
     std::uint32_t next_plan_id = 1; // plans are made collectively, so the count is the same on every rank

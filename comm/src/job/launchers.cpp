@@ -3,6 +3,7 @@
 #include "bootstrap.hpp"
 #include "business_card.hpp"
 #include "environment.hpp"
+#include "process_look.hpp"
 #include "watchdog.hpp"
 
 #include <halocline/base/check.hpp>
@@ -110,13 +111,18 @@ void share_bad_input(std::string_view what) {
 job job::from_environment(const job_options& given) {
     job_options options;
     std::optional<bootstrap> start;
+    const int threads_before = look_at("self").threads;
     try {
         options = configured(given);
         start = launched(options);
     } catch (const input_error& e) { // possibly on this rank only
         share_bad_input(e.what());
     }
-    if (start) return job(join(std::move(*start), options));
+    if (start) {
+        auto core = join(std::move(*start), options);
+        core->known_threads += std::max(0, look_at("self").threads - threads_before - (core->guard ? 1 : 0));
+        return job(std::move(core));
+    }
     (void)default_checks(); // a bad variable is an error with one rank, too
     (void)watchdog::grace_of_environment();
     (void)stall_watch::time_of_environment();

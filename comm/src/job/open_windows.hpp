@@ -4,6 +4,9 @@
 
 #include "control/keyed_letters.hpp"
 
+#include <halocline/comm/detail/thread_mark.hpp>
+
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -30,10 +33,15 @@ struct open_windows {
     std::size_t sending = 0;    ///< senders' windows between post() and wait()
     std::vector<due_send*> due; ///< windows that still have to send something
 
-    /// Sends what is due on any window, as far as possible now.
+    /// Sends what is due on any window, as far as possible now.  Pre: called by the thread that drives them.
     void push_due() noexcept {
         std::erase_if(due, [](due_send* w) { return w->push_listed(); });
     }
+    /// push_due() in a wait for something else; nothing if another thread drives the windows.
+    void push_due_in_wait() noexcept {
+        if (driver.load(std::memory_order_relaxed) == thread_mark()) push_due();
+    }
+    std::atomic<const void*> driver{nullptr}; ///< the thread that began or posted last
 };
 
 } // namespace halocline::comm

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 namespace halocline::comm {
 namespace {
@@ -31,50 +32,52 @@ std::chrono::milliseconds stall_watch::time_of_environment() {
     return environment_time("HALOCLINE_STALL_MS", std::chrono::seconds(10));
 }
 
+stall_watch::wait_in_progress& stall_watch::own() const noexcept {
+    static thread_local wait_in_progress wait;
+    if (wait.watch != this) wait = {.watch = this};
+    return wait;
+}
+
 double stall_watch::waited(std::uint64_t since) noexcept {
-    constexpr double wait = 1e-4;    // seconds; anything shorter is a check in passing, not a wait
+    constexpr double least = 1e-4;   // seconds; anything shorter is a check in passing, not a wait
     constexpr double absence = 0.25; // looks are due a hundred times as often
+    wait_in_progress& w = own();
     const std::uint64_t now = ticks();
-    const std::unique_lock turn(one_wait_, std::try_to_lock);
-    if (!turn) return seconds(now - since);
-    const std::uint64_t before = std::exchange(last_look_, now);
-    if (since != since_) {
-        if (seconds(now - since) < wait) return seconds(now - since);
-        end_wait();
-        since_ = since;
-        absent_ = 0;
+    if (since != w.since) {
+        if (seconds(now - since) < least) return seconds(now - since);
+        end(w);
+        w.since = w.last_look = since;
+        w.absent = 0;
     }
-    const std::uint64_t gap = now - std::max(since, before);
-    if (seconds(gap) > absence) absent_ += gap;
-    return seconds(now - since - absent_);
+    const std::uint64_t gap = now - std::exchange(w.last_look, now);
+    if (seconds(gap) > absence) w.absent += gap;
+    return seconds(now - since - w.absent);
 }
 
 void stall_watch::look(int peer, double waited) noexcept {
     if (stall_ <= 0 || waited < stall_ / 2) return;
-    const std::unique_lock turn(one_wait_, std::try_to_lock);
-    if (!turn) return;
+    wait_in_progress& w = own();
     try {
-        if (told_ != nobody && peer >= 0 && peer != told_)
-            end_wait(); // it has answered; this rank now waits for another
-        if (told_ != nobody) return;
+        if (w.told != nobody && peer >= 0 && peer != w.told) end(w); // it has answered; this rank now waits for another
+        if (w.told != nobody) return;
         if (peer >= 0) {
-            if (!is_silent(peer, waited)) return;
+            if (!is_silent(peer, waited, w)) return;
         } else {
-            if (waited < std::max(stall_, looked_at_all_ + stall_ / 4)) return;
-            looked_at_all_ = waited;
+            if (waited < std::max(stall_, w.looked_at_all + stall_ / 4)) return;
+            w.looked_at_all = waited;
             peer = stopped_one();
             if (peer < 0) return;
         }
-        told_ = peer;
-        teller_ = claim(peer);
-        if (teller_) tell(peer, waited);
+        w.told = peer;
+        w.teller = claim(peer);
+        if (w.teller) tell(peer, waited);
     } catch (...) { // no memory for a text that nobody depends on
     }
 }
 
 bool stall_watch::near(int r) const noexcept { return core_.peer_base[r] != nullptr; }
 
-bool stall_watch::is_silent(int peer, double waited) noexcept {
+bool stall_watch::is_silent(int peer, double waited, const wait_in_progress& w) noexcept {
     const std::uint64_t now = ticks();
     if (near(peer)) {
         if (waited < stall_) return false;
@@ -83,7 +86,7 @@ bool stall_watch::is_silent(int peer, double waited) noexcept {
     }
     if (core_.watch) core_.watch->say_far(peer, far_word::are_you_awake, core_.rank);
     const std::uint64_t answered = answered_[peer].load(std::memory_order_relaxed);
-    const double silence = answered <= since_ ? waited : std::min(waited, seconds(now - answered));
+    const double silence = answered <= w.since ? waited : std::min(waited, seconds(now - answered));
     return silence >= stall_ + far_patience_;
 }
 
@@ -136,19 +139,17 @@ void stall_watch::tell(int culprit, double waited) {
     if (core_.watch) core_.watch->say_far(-1, far_word::told_of, culprit);
 }
 
-void stall_watch::over() noexcept {
-    if (const std::unique_lock turn(one_wait_, std::try_to_lock); turn) end_wait();
-}
+void stall_watch::over() noexcept { end(own()); }
 
-void stall_watch::end_wait() noexcept {
-    looked_at_all_ = 0;
-    const int culprit = std::exchange(told_, nobody);
-    if (culprit == nobody || !std::exchange(teller_, false)) return; // as after nearly every wait
+void stall_watch::end(wait_in_progress& w) noexcept {
+    w.looked_at_all = 0;
+    const int culprit = std::exchange(w.told, nobody);
+    if (culprit == nobody || !std::exchange(w.teller, false)) return; // as after nearly every wait
     claims_of(culprit).store(failure_record::nobody, std::memory_order_relaxed);
     if (core_.failed() != status::ok) return;
     if (core_.watch) core_.watch->say_far(-1, far_word::goes_on, culprit);
     try {
-        say("halocline: " + core_.name_of(culprit) + " goes on, after " + in_seconds(seconds(ticks() - since_)));
+        say("halocline: " + core_.name_of(culprit) + " goes on, after " + in_seconds(seconds(ticks() - w.since)));
     } catch (...) {
     }
 }

@@ -31,7 +31,7 @@ struct thread_world {
     std::deque<mailbox_of> mailbox; // by receiver; a deque because boxes can't be moved
     std::deque<std::atomic<bool>> left;
     std::vector<std::shared_ptr<node_slab>> slabs;
-    int threads = 0; // job_core::thread_ranks
+    int threads = 0; // job_core::known_threads
 };
 
 class thread_plane final : public pairwise_mail, public liveness {
@@ -100,7 +100,7 @@ job join_threads(const std::shared_ptr<thread_world>& world, int r, int processo
         core->members[p].pid = core->members[r].pid;
         core->members[p].host = core->members[r].host;
     }
-    core->thread_ranks = world->threads;
+    core->known_threads = world->threads;
     core->processor = processor;
     core->spin = {options, core->processor >= 0, quota};
     auto plane = std::make_unique<thread_plane>(world, *core);

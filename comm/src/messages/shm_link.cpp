@@ -92,14 +92,19 @@ void shm_link::receive_kept(message_operation& r, unexpected_message& m) noexcep
 }
 
 void shm_link::receive_announced(message_operation& r, const envelope& m, const std::byte* payload) noexcept {
-    // Even if it wants no bytes, so that the send ends.
-    large_.receive(r, core_.begin_receive(r, m), announcement_in(payload));
+    const announcement a = announcement_in(payload);
+    const std::size_t bytes = core_.begin_receive(r, m);
+    if (is_lost(a)) {
+        large_.discard(a);
+        return core_.fail_withdrawn(r);
+    }
+    large_.receive(r, bytes, a); // even if it wants no bytes, so that the send ends
 }
 
 bool shm_link::receive_announced_now(ring_reader::place p, std::span<std::byte> into, message_info& info) noexcept {
     if (p.cell->bytes != message_cell::announced) return false;
     const announcement a = announcement_in(p.cell->payload);
-    if (a.bytes > into.size() || !large_.receive_now(into.data(), a)) return false;
+    if (a.bytes > into.size() || is_lost(a) || !large_.receive_now(into.data(), a)) return false;
     info = {peer_, p.cell->tag, a.bytes};
     take(p);
     ++core_.counts.arrived;

@@ -130,6 +130,10 @@ class shm_link {
     void take_withdrawal(const announcement& a) noexcept;
     /// Discards all unexpected messages whose sends are withdrawn, without a notice.  False: there are none.
     bool discard_withdrawn() noexcept;
+    /// Has the sender destroyed its messenger before the message was received? The buffer may hold anything by now.
+    [[nodiscard]] bool is_lost(const announcement& a) const noexcept {
+        return peer_has_left() && large_.is_withdrawn(a);
+    }
     [[nodiscard]] bool is_announced(const unexpected_message& m) const noexcept { return !core_.is_immediate(m.bytes); }
     void discard(unexpected_message& m) noexcept;
 

@@ -302,7 +302,11 @@ void shm_rendezvous::withdraw_send(message_operation& s) noexcept {
     untold_.add(s.record);
     ++core_.owner.under_way;
     withdrawn_generation_[s.record] = s.generation;
-    // A receiver that reads this process's memory continues; one that needs staged copies would wait forever.
+    mark_withdrawn(s);
+}
+
+// A receiver that reads this process's memory continues; one that needs staged copies would wait forever.
+void shm_rendezvous::mark_withdrawn(const message_operation& s) noexcept {
     records_[s.record].sender_pieces.fetch_or(send_record::withdrawn, std::memory_order_release);
 }
 
@@ -348,6 +352,11 @@ void shm_rendezvous::stop_sender(const message_operation& r, send_record& record
 }
 
 void shm_rendezvous::abandon() noexcept {
+    announced_.for_each([this](const message_operation& s) {
+        // Copies stay where they are until the peer has left, too.
+        if (std::ranges::none_of(copies_, [&](const message_operation& copy) { return &copy == &s; }))
+            mark_withdrawn(s);
+    });
     announced_.finish_all();
     while (!receiving_.empty()) { // withdrawing one waits, which may end others
         message_operation& r = *receiving_.first;

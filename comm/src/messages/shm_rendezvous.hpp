@@ -87,6 +87,7 @@ class shm_rendezvous {
     }
     /// Receiver: no receive will meet that message; its record is the sender's again.
     void discard(const announcement& a) noexcept { their_records_[a.record].set(a.generation, send_record::received); }
+    /// The messenger ends. Its peers may still read copies, but no more originals.
     void abandon() noexcept;
     [[nodiscard]] std::string describe() const;
 
@@ -119,6 +120,7 @@ class shm_rendezvous {
     void help_copy(message_operation& s, send_record& record, bool streaming) noexcept;
     void stage(message_operation& s, send_record& record) noexcept;
     void withdraw_send(message_operation& s) noexcept;
+    void mark_withdrawn(const message_operation& s) noexcept;
     /// Frees the records of withdrawn sends whose receivers have finished with them.
     void take_back_withdrawn() noexcept;
     /// For a record that the receiver has finished with: the next send may use it.

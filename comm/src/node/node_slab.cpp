@@ -150,11 +150,11 @@ void node_slab::commit(std::size_t end) {
         if (made) huge_ += target - committed_;
         can_be_huge_ = made || errno != EINVAL;
     }
-    if (!allocate(committed_, target - committed_)) {
-        throw slab_full("slab: need " + mebibytes(target - committed_) + " more, have " + mebibytes(committed_) + ": " +
-                        std::strerror(errno) + "; free memory, or use more nodes or a smaller lattice");
-    }
-    committed_ = target;
+    // In steps: a signal may make the kernel give up one of them, and begin it anew.
+    for (; committed_ < target; committed_ += std::min(commit_step, target - committed_))
+        if (!allocate(committed_, std::min(commit_step, target - committed_)))
+            throw slab_full("slab: need " + mebibytes(target - committed_) + " more, have " + mebibytes(committed_) +
+                            ": " + std::strerror(errno) + "; free memory, or use more nodes or a smaller lattice");
 }
 
 void* node_slab::take(std::size_t bytes, std::size_t alignment, std::size_t from) {

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The examples of halo/README.md, compiled (docs.readmes compares them).
+// The examples of halo/*.md, and that of several fields in the project's README.md, compiled (docs.readmes compares
+// them).
 #include <halocline/halo/box_stencil.hpp>
 #include <halocline/halo/plan.hpp>
 #include <halocline/halo/shell_plan.hpp>
 #include <halocline/halo/unpacker.hpp>
+
+#include <array>
+#include <complex>
 
 using namespace halocline;
 
@@ -13,12 +17,14 @@ using spinors = lattice::field<double>;
 void compute_interior(spinors& y, const spinors& x);
 void compute_boundary(spinors& y, std::span<const double> ghosts);
 void use(const lattice::box& ghosts);
+void use(std::span<const std::complex<double>> ghosts);
 double initial(const lattice::coordinate& global_site);
 
 } // namespace
 
 void blur(const comm::job& job, const lattice::decomposition& cut, int steps);
 void exchange_faces(const comm::job& job, const lattice::decomposition& cut, spinors& y, spinors& x);
+void exchange_two(const comm::job& job, const lattice::decomposition& cut);
 void exchange_inside(const comm::job& job, const lattice::decomposition& cut, const halo::ghost_widths& widths);
 void exchange_appended(const comm::job& job, const lattice::decomposition& cut, const lattice::site_order* own_order);
 void transpose_matrix(const comm::job& job, int rows, int columns, lattice::field<double>& a,
@@ -56,6 +62,16 @@ void exchange_faces(const comm::job& job, const lattice::decomposition& cut, spi
     plan.finish_or_throw(); // or finish(), which returns a status
     const lattice::face t_high{3, lattice::side::high};
     compute_boundary(y, plan.ghosts<double>(t_high)); // empty if t is not cut
+}
+
+void exchange_two(const comm::job& job, const lattice::decomposition& cut) {
+    const lattice::coordinate local = cut.local_box(job.rank()).extents;
+    lattice::field<double> a(local, 2 * 3), b(local, 2 * 3);
+    halo::plan both(job, cut, halo::options_for(a, {.name = "a and b", .fields = 2})); // a site of b is like one of a
+    both.start(std::array{&a, &b});
+    both.finish_or_throw();
+    const auto of_b = both.ghosts<std::complex<double>>({3, lattice::side::high}, 1); // behind t-high, of field 1
+    use(of_b); // number c of ghost i is of_b[3 * i + c]; empty if t is not cut
 }
 
 void exchange_inside(const comm::job& job, const lattice::decomposition& cut, const halo::ghost_widths& widths) {
@@ -114,6 +130,7 @@ namespace {
 void compute_interior(spinors&, const spinors&) {}
 void compute_boundary(spinors&, std::span<const double>) {}
 void use(const lattice::box&) {}
+void use(std::span<const std::complex<double>>) {}
 double initial(const lattice::coordinate& x) { return x[0]; }
 
 } // namespace

@@ -46,7 +46,8 @@ class global_sum {
     /// Err:  status::wrong_data, within milliseconds, if the sizes differ or are too large, or if some ranks of a group
     /// ask for a sum and others for a maximum; pending() says what each asked for. misused between start() and
     /// finish(). peer_died, aborted or timed_out if a rank can no longer take part. aborted also, usually within 0.1 s,
-    /// if two ranks of a node wait in different sums or exchanges, neither of which the other has begun.
+    /// if two ranks of a node wait in different sums or exchanges, neither of which the other has begun; in a process
+    /// with other threads at nine tenths of the deadline, because one of them might begin it.
     /// Cost: messages of 8 bytes per value (1 or 2 values travel inside the control line): to each other rank of the
     /// group, and to one, seldom two, per level above.
     [[nodiscard]] status operator()(std::span<double> values) noexcept;
@@ -63,9 +64,11 @@ class global_sum {
     /// death.
     [[nodiscard]] bool test() noexcept;
     [[nodiscard]] status finish(std::span<double> values) noexcept;
+    void finish_or_throw(std::span<double> values); ///< Err: as sum_or_throw()
     /// values <- maximum over ranks, element by element; NaN where a rank has one.
     /// Shape, Err, Cost: as operator().
     [[nodiscard]] status maximum(std::span<double> values) noexcept;
+    void maximum_or_throw(std::span<double> values); ///< Err: as sum_or_throw()
 
     /// What the last failed sum was waiting for, or what was wrong with it.
     [[nodiscard]] std::string pending() const;
@@ -83,6 +86,7 @@ class global_sum {
         [[nodiscard]] const channel_set& of(std::size_t values) const { return values <= small_values ? small : large; }
     };
 
+    void or_throw(status s) const;
     // The stages of a sum: publish(); then, for each step, await_step() and combine_step().
     /// Begins the next sum: sends this rank's values to its group.
     void publish(std::span<const double> values, bool maximum = false) noexcept;

@@ -39,8 +39,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <ranges>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace halocline::halo {
@@ -48,6 +50,22 @@ namespace halocline::halo {
 /// A caller's own packing, for start(): pack(message, first, last, target).
 template <class F>
 concept pack_function = std::invocable<F&, int, std::int64_t, std::int64_t, std::byte*>;
+
+template <class>
+inline constexpr bool is_field = false;
+template <class T>
+inline constexpr bool is_field<lattice::field<T>> = true;
+/// A span, an array or a vector of pointers to fields of one type.
+template <class Fields>
+concept field_pointers =
+    std::ranges::contiguous_range<Fields> && std::is_pointer_v<std::ranges::range_value_t<Fields>> &&
+    is_field<std::remove_cv_t<std::remove_pointer_t<std::ranges::range_value_t<Fields>>>>;
+/// Pointers to fields, as the calls of a plan take them.
+template <field_pointers Fields>
+auto as_span(const Fields& xs) {
+    using field = std::remove_cvref_t<decltype(**std::ranges::data(xs))>;
+    return std::span<const field* const>(std::ranges::data(xs), std::ranges::size(xs));
+}
 
 /// One rank's part of an exchange with all its neighbours. Every rank of the job makes the same plans in the same
 /// order.
@@ -87,9 +105,14 @@ class plan {
     /// Pre: options() has one field and no order, and `values` is not null. Otherwise nothing is sent and finish()
     /// returns misused.
     void start_bytes(const std::byte* values, team t = {}) noexcept;
-    /// Starts an exchange of options().fields fields at once.  Shape: all in one site order.  Pre: as for one field.
+    /// Starts an exchange of options().fields fields at once, e.g. start(std::array{&x, &y}).
+    /// Shape: all in one site order.  Pre: as for one field.
     template <class T>
     void start(std::span<const lattice::field<T>* const> xs, team t = {}) noexcept;
+    template <field_pointers Fields>
+    void start(const Fields& xs, team t = {}) noexcept {
+        start(as_span(xs), t);
+    }
     /// Where to write the next message through face f, for callers who fill it piece by piece while they compute and
     /// then call start_filled(). Over shm this is the neighbour's ghost memory: the slot that it is not reading.
     /// Bytes: fields x send_sites x bytes_per_site. Valid until start_filled(); each exchange has another target.
@@ -105,7 +128,8 @@ class plan {
     /// the whole team is done too.
     /// Err: once the status is bad it stays bad, and start() does nothing. misused, for the whole team, if a member
     ///      doesn't call before the job's deadline, or two call with the same index. aborted, usually within 0.1 s, if a
-    ///      peer of this node waits for another plan or sum, and neither rank has begun what the other waits for.
+    ///      peer of this node waits for another plan or sum, and neither rank has begun what the other waits for; in a
+    ///      process with other threads at nine tenths of the deadline, because one of them might begin it.
     [[nodiscard]] comm::status finish(team t = {}) noexcept;
     /// finish() that throws on a bad status.
     /// Err: input_error: start() was given fields that it can't send, a call came at the wrong time, or a member of a
@@ -129,6 +153,10 @@ class plan {
     /// Exchanges these fields unless is_fresh(xs).  Pre: as for start(xs); otherwise misused.
     template <class T>
     [[nodiscard]] comm::status ensure_halo(std::span<const lattice::field<T>* const> xs) noexcept;
+    template <field_pointers Fields>
+    [[nodiscard]] comm::status ensure_halo(const Fields& xs) noexcept {
+        return ensure_halo(as_span(xs));
+    }
     /// True if the last exchange was of x, alone or among others, and x.mark_written() has not been called since.
     template <class T>
     [[nodiscard]] bool is_fresh(const lattice::field<T>& x) const noexcept {

@@ -212,7 +212,7 @@ class stencil {
         complete_ghosts();
     }
     /// Calls the kernel for every other site.
-    /// Err: error if the exchange is not finished, or (checks normal) if u was written since start().
+    /// Err: error if the exchange is not finished, or if u was swapped or (checks normal) written since start().
     template <class Kernel>
     void for_boundary(Kernel&& kernel) const;
 
@@ -257,6 +257,8 @@ class stencil {
     void complete_ghosts() noexcept;
     /// Err: error if the source was marked as written since start().
     void require_unmarked() const;
+    /// Err: error if the field that was started has other values now: it was swapped, or assigned to.
+    void require_same_values() const;
 
     /// The layers behind a face that are not read from the message as they came: beyond it the field continues times a
     /// phase, or the message is rounded.
@@ -280,6 +282,7 @@ class stencil {
     std::array<completed_layers, lattice::faces> completed_;
     std::array<std::vector<T>, lattice::faces> outside_; // behind the open edges of this rank, in message order
     const lattice::field<T>* source_ = nullptr;          // the last one started
+    const T* values_ = nullptr;                          // its values
     std::uint64_t epoch_ = 1;                            // the exchange that brings its ghosts
 };
 
@@ -361,6 +364,12 @@ void stencil<T, Star>::require_unmarked() const {
 }
 
 template <class T, star Star>
+void stencil<T, Star>::require_same_values() const {
+    if (source_->data() != values_)
+        throw error("stencil '" + plan_.options().name + "': the field was swapped or replaced since start()");
+}
+
+template <class T, star Star>
 template <class Value>
 requires std::is_invocable_r_v<T, Value&, const lattice::coordinate&, int>
 void stencil<T, Star>::set_outside(Value&& value) {
@@ -383,6 +392,7 @@ void stencil<T, Star>::start(const lattice::field<T>& u) {
         throw input_error("stencil '" + plan_.options().name +
                           "': the field was not made by this stencil's make_field()");
     source_ = &u;
+    values_ = u.data();
     epoch_ = plan_.epoch() + 1;
     if constexpr (std::is_same_v<T, float>)
         if (rounding_) {
@@ -399,6 +409,7 @@ void stencil<T, Star>::for_interior(Kernel&& kernel) const {
     (void)order(); // throws if it was moved from
     if (source_ == nullptr)
         throw error("stencil '" + plan_.options().name + "': for_interior() before start(): of which field?");
+    require_same_values();
     constexpr int radius = Star.radius, components = Star.components;
     const lattice::coordinate& e = table_.extents();
     const T* const values = source_->data();
@@ -437,6 +448,7 @@ void stencil<T, Star>::for_boundary(Kernel&& kernel) const {
     (void)order(); // throws if it was moved from
     if (plan_.epoch() != epoch_)
         throw error("stencil '" + plan_.options().name + "': for_boundary() before finish(): its ghosts are stale");
+    require_same_values();
     if (rounding_)
         require_unmarked();
     else

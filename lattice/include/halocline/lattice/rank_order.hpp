@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rank takes which place of the rank grid, so that few bytes of an exchange leave a node.
+// Which rank takes which place of the rank grid: so that few bytes of an exchange leave a node, or as MPI numbers the
+// ranks of a Cartesian communicator.
 // Involves no communication: nodes are given as numbers, equal for ranks that share a node.
 #pragma once
 
@@ -27,5 +28,13 @@ std::int64_t off_node_sites(const decomposition& cut, std::span<const int> nodes
 /// Cost: O(ranks x ranks of the largest node) per sweep of changes, a few sweeps; memory O(ranks).
 /// Ref: [Gropp2019], [KernighanLin1970].
 std::vector<int> rank_order_by_nodes(const decomposition& cut, std::span<const int> nodes);
+
+/// The order of the ranks, for decomposition::with_rank_order(), in which they count with the last dimension fastest, as
+/// MPI numbers a Cartesian communicator of these dimensions, x, y, z, t. Then grid_position(rank) is what
+/// MPI_Cart_coords says of rank. Where the communicator's dimensions are t, z, y, x, no order is needed: its last
+/// dimension is x, and runs fastest here too; only its coordinates have to be reversed.
+/// Shape: the result is by place, x fastest.  Err: input_error: an extent below 1; more ranks than an int can count.
+/// Cost: O(ranks).
+std::vector<int> row_major_rank_order(const coordinate& rank_grid);
 
 } // namespace halocline::lattice
