@@ -124,7 +124,10 @@ class rank_failure : public job_error {
     std::string host_, operation_;
 };
 
-/// A handle to this rank's place in the job; copies share it. Only one thread of a rank at a time makes set-up calls.
+/// A handle to this rank's place in the job; copies share it.
+/// Threads: while one thread of a rank makes set-up calls, or destroys what they made, no other one is in a call.
+/// Otherwise several may be in calls at once if they use different plans and sums, and all peers are reached through
+/// shared memory. Windows, messages and one-sided calls, and all that goes over networks, are for one thread at a time.
 class job {
   public:
     /// The job of the launcher that started this process: halocline-run, an MPI launcher (its MPI is loaded as a
