@@ -4,6 +4,7 @@
 #include <halocline/halo/plan.hpp>
 
 #include "source_fingerprint.hpp"
+#include "untold_misuse.hpp"
 
 #include <halocline/base/error.hpp>
 #include <halocline/comm/clock.hpp>
@@ -11,6 +12,13 @@
 #include <optional>
 
 namespace halocline::halo {
+
+plan::plan(plan&&) noexcept = default;
+plan& plan::operator=(plan&&) noexcept = default;
+
+plan::~plan() {
+    if (team_.pointer()) warn_of_untold_misuse(job_, status_, [this] { return why_misused(); });
+}
 
 std::byte* plan::target(face f) noexcept {
     const auto message = static_cast<std::size_t>(message_of(f));
@@ -77,9 +85,12 @@ bool plan::test() noexcept {
 comm::status plan::finish(team t) noexcept {
     if (!t.is_member()) {
         refuse_thread(t);
-        return state();
+        return status_.tell();
     }
-    if (t.size == 1) return wait();
+    if (t.size == 1) {
+        (void)wait();
+        return status_.tell();
+    }
     const comm::team_fault fault = team_->finish(t, [&] {
         const auto refused = [&] { return state() != comm::status::ok; };
         const comm::team_fault missing = refused() ? comm::team_fault{} : team_->await_start(t, epoch_, refused);
@@ -87,7 +98,7 @@ comm::status plan::finish(team t) noexcept {
         (void)wait();
     });
     if (fault) refuse_thread(fault);
-    return state();
+    return status_.tell();
 }
 
 comm::status plan::wait() noexcept {
@@ -151,7 +162,7 @@ void plan::finish_or_throw() {
     (void)*team_; // throws here rather than out of finish()
     const comm::status s = finish();
     if (s == comm::status::ok) return;
-    if (s == comm::status::misused) throw input_error("halo '" + options_.name + "': " + accepted_.describe_refused());
+    if (s == comm::status::misused) throw input_error(why_misused());
     if (broken_seal_ < 0) job_.fail(s, "halo " + channels_.pending(epoch_ + 1));
     const plan_message& m = messages_[broken_seal_];
     job_.fail(s, "halo '" + options_.name + "' epoch " + std::to_string(epoch_ + 1) + ": what arrived behind " +

@@ -33,6 +33,8 @@ struct region_plan::state {
     void misuse(Call call) noexcept {
         status.misuse(call, wrong_call);
     }
+    /// Pre: status is misused.
+    [[nodiscard]] std::string why_misused() const;
     /// Refuses a call by a thread that is not a member, or a member's fault; nobody waits for the missing member.
     template <class Call>
     void refuse_thread(Call call) noexcept {

@@ -3,6 +3,7 @@
 
 #include "region_exchange.hpp"
 #include "region_transfers.hpp"
+#include "untold_misuse.hpp"
 #include "why_column.hpp"
 
 #include <halocline/base/error.hpp>
@@ -17,7 +18,9 @@ region_plan::region_plan(const comm::job& j, std::vector<transfer> sends, std::v
     : s_("a region_plan", std::make_unique<state>(j, sends, receives, std::move(bindings), std::move(options))) {}
 region_plan::region_plan(region_plan&&) noexcept = default;
 region_plan& region_plan::operator=(region_plan&&) noexcept = default;
-region_plan::~region_plan() = default;
+region_plan::~region_plan() {
+    if (s_.pointer()) warn_of_untold_misuse(s_->job, s_->status, [this] { return s_->why_misused(); });
+}
 
 void region_plan::work_in_every_wait(void* object, void (*step)(void*)) {
     s_->step = step;
@@ -45,17 +48,19 @@ comm::status region_plan::finish(team t) noexcept {
         s_->refuse_thread(t);
     else if (const comm::team_fault fault = s_->threads->finish(t, [&] { (void)s_->finish(); }))
         s_->refuse_thread(fault);
-    return s_->status.load();
+    return s_->status.tell();
+}
+
+std::string region_plan::state::why_misused() const {
+    const std::string who = "'" + options.name + "'";
+    return wrong_call ? who + ": " + wrong_call.text() : no_binding(who, "start", bound, bindings.size());
 }
 
 void region_plan::finish_or_throw() {
     (void)*s_; // throws here rather than out of finish()
     const comm::status bad = finish();
     if (bad == comm::status::ok) return;
-    if (bad == comm::status::misused && s_->wrong_call)
-        throw input_error("'" + s_->options.name + "': " + s_->wrong_call.text());
-    if (bad == comm::status::misused)
-        throw_no_binding("'" + s_->options.name + "'", "start", s_->bound, s_->bindings.size());
+    if (bad == comm::status::misused) throw input_error(s_->why_misused());
     if (s_->broken_from < 0) s_->job.fail(bad, "regions " + s_->channels.pending(s_->epoch + 1));
     s_->job.fail(bad, "regions '" + s_->options.name + "' epoch " + std::to_string(s_->epoch + 1) +
                           ": what arrived from rank " + std::to_string(s_->broken_from) +

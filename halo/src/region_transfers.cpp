@@ -260,9 +260,9 @@ void require_fields(const std::vector<binding>& bindings, const std::string& who
                                             "moved from");
 }
 
-void throw_no_binding(const std::string& who, const std::string& call, int which, std::size_t bindings) {
-    throw input_error(who + ": " + call + "(" + std::to_string(which) + "): the plan was made with " +
-                      std::to_string(bindings) + (bindings == 1 ? " binding, 0" : " bindings, from 0 on"));
+std::string no_binding(const std::string& who, const std::string& call, int which, std::size_t bindings) {
+    return who + ": " + call + "(" + std::to_string(which) + "): the plan was made with " + std::to_string(bindings) +
+           (bindings == 1 ? " binding, 0" : " bindings, from 0 on");
 }
 
 by_peer sorted_transfers(const std::vector<transfer>& list, const char* verb, const comm::job& j,

@@ -21,8 +21,8 @@ std::string text_of(const site_shape& shape);
 /// Err: input_error, beginning with `who`: no field, one without storage, or bindings of unlike numbers of fields.
 void require_fields(const std::vector<binding>& bindings, const std::string& who);
 
-/// Err: input_error: start(which) of a plan with fewer bindings.
-[[noreturn]] void throw_no_binding(const std::string& who, const std::string& call, int which, std::size_t bindings);
+/// What is wrong with start(which) of a plan with fewer bindings.
+std::string no_binding(const std::string& who, const std::string& call, int which, std::size_t bindings);
 
 /// Indices of one list's transfers with one peer, by tag, which is their order in the message.
 using by_tag = std::map<std::uint32_t, std::size_t>;

@@ -7,6 +7,7 @@
 #include "region_transfers.hpp"
 #include "regions.hpp"
 #include "shell_regions.hpp"
+#include "untold_misuse.hpp"
 
 #include <halocline/base/enumerators.hpp>
 #include <halocline/base/error.hpp>
@@ -290,7 +291,8 @@ comm::status shell_plan::ensure_halo(int which) noexcept {
 
 void shell_plan::require_fresh(int which) const {
     if (options_.checks < check_level::normal) return;
-    if (!has_binding(which)) throw_no_binding("halo '" + options_.name + "'", "require_fresh", which, filled_.size());
+    if (!has_binding(which))
+        throw input_error(no_binding("halo '" + options_.name + "'", "require_fresh", which, filled_.size()));
     const ghosts_of& g = filled_[which];
     const char* why = g.absent               ? g.absent
                       : g.was_marked()       ? "a field was marked as written since"
@@ -325,7 +327,7 @@ comm::status shell_plan::finish(team t) noexcept {
         refuse_thread(t);
     else if (const comm::team_fault fault = threads_->finish(t, [&] { complete(); }))
         refuse_thread(fault);
-    return status_.load();
+    return status_.tell();
 }
 
 void shell_plan::complete() noexcept {
@@ -347,18 +349,26 @@ void shell_plan::complete() noexcept {
     if (status_.is_ok()) running_ = running::nothing;
 }
 
+shell_plan::shell_plan(shell_plan&&) noexcept = default;
+shell_plan& shell_plan::operator=(shell_plan&&) noexcept = default;
+
+shell_plan::~shell_plan() {
+    if (threads_.pointer()) warn_of_untold_misuse(job_, status_, [this] { return why_misused(); });
+}
+
+std::string shell_plan::why_misused() const {
+    const std::string who = "halo '" + options_.name + "'";
+    if (wrong_call_) return who + ": " + wrong_call_.text();
+    if (running_ == running::backward && !backward_)
+        return who + ": start_reverse(): the plan was made without shell_options::reverse";
+    return no_binding(who, running_ == running::backward ? "start_reverse" : "start", forward_->bound, filled_.size());
+}
+
 void shell_plan::finish_or_throw() {
     (void)*threads_; // throws here rather than out of finish()
     const comm::status bad = finish();
     if (bad == comm::status::ok) return;
-    if (bad == comm::status::misused) {
-        const std::string who = "halo '" + options_.name + "'";
-        if (wrong_call_) throw input_error(who + ": " + wrong_call_.text());
-        if (running_ == running::backward && !backward_)
-            throw input_error(who + ": start_reverse(): the plan was made without shell_options::reverse");
-        throw_no_binding(who, running_ == running::backward ? "start_reverse" : "start", forward_->bound,
-                         filled_.size());
-    }
+    if (bad == comm::status::misused) throw input_error(why_misused());
     if (running_ == running::backward) return backward_->finish_or_throw();
     forward_->phases[forward_->phase].finish_or_throw();
 }

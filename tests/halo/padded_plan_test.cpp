@@ -401,6 +401,23 @@ TEST_F(RefusedShellPlan, CallsAtTheWrongTime) {
     EXPECT_EQ(said({}, padded, finish_once_more), "halo 'halo': finish() without start()");
 }
 
+TEST_F(RefusedShellPlan, IsToldInTheEndIfNoFinishWasCalled) {
+    for (const bool told : {false, true}) {
+        testing::internal::CaptureStderr();
+        run(1, [&](const comm::job& j) {
+            const auto whole = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+            auto x = make_field<double>(j, whole, {}, 1);
+            shell_plan p(j, whole, {.name = "p"}, {halo::bind(x)});
+            p.start(5);
+            if (told) {
+                EXPECT_EQ(p.finish(), status::misused);
+            }
+        });
+        const std::string text = testing::internal::GetCapturedStderr();
+        EXPECT_EQ(text.find("halo 'p': start(5): the plan was made with 1 binding, 0; since") != text.npos, !told);
+    }
+}
+
 TEST_F(RefusedShellPlan, MembersThatTheirTeamDoesNotHave) {
     const std::string no_member =
         "halo 'halo': it was called as member 3 of a team of 3: a team has 1 member or more, which count from 0";

@@ -218,6 +218,33 @@ TEST(Plan, RefusesChoicesThatNoEnumeratorStandsFor) {
     expect_refusal(boundary, "boundary in y 3: must be one of periodic, antiperiodic, open");
 }
 
+TEST(Plan, ThatWasMisusedSaysSoInTheEndUnlessFinishDid) {
+    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+    const auto j = comm::job::single(small_job());
+    const lattice::field<double> x(lattice::site_order::lexicographic({4, 4, 4, 4}), 1);
+    const auto said = [&](bool misused, bool told) {
+        testing::internal::CaptureStderr();
+        {
+            plan p(j, cut, {.name = "p", .bytes_per_site = 8, .self_exchange = true});
+            p.start(x);
+            if (misused) p.start(x); // finish() was forgotten
+            if (!misused || told) {
+                EXPECT_EQ(p.finish(), misused ? status::misused : status::ok);
+            }
+            const plan moved = std::move(p);
+        }
+        return testing::internal::GetCapturedStderr();
+    };
+
+    EXPECT_EQ(said(true, true), "");
+    EXPECT_EQ(said(false, true), "");
+    const std::string text = said(true, false);
+    EXPECT_TRUE(text.starts_with("halocline: rank 0 (")) << text;
+    EXPECT_TRUE(text.ends_with("): halo 'p': start() before finish() of the last exchange; since then nothing was "
+                               "exchanged, and finish(), which would have said so, was never called\n"))
+        << text;
+}
+
 TEST(Plan, TellsOfMembersThatTheirTeamDoesNotHave) {
     const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
     const auto j = comm::job::single(small_job());

@@ -2,6 +2,7 @@
 #include <halocline/comm/job.hpp>
 
 #include "job_core.hpp"
+#include "say.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -54,6 +55,13 @@ std::vector<int> job::nodes() const {
 void job::progress() const noexcept {
     core_->background.run_all();
     core_->make_progress();
+}
+void job::warn(std::string_view text) const noexcept {
+    if (core_->in_forked_child()) return;
+    try {
+        say("halocline: " + core_->name_of(rank()) + ": " + std::string(text));
+    } catch (...) { // no memory for it
+    }
 }
 std::string job::launcher() const { return core_->launcher; }
 slab& job::memory() const { return *core_->memory; }

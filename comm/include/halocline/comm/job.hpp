@@ -187,6 +187,8 @@ class job {
     /// Advances what peers wait for while this rank waits for something outside of halocline: call it in loops around
     /// MPI_Test, for example. Every wait and test of halocline does so, too. Never waits.  Cost: as one poll of a wait.
     void progress() const noexcept;
+    /// Writes a line on stderr that names this rank, for what no call can report.
+    void warn(std::string_view text) const noexcept;
     /// Reports to every rank that this one gives up, and why. Their waits end with status::aborted.
     void abort(std::string_view why) const noexcept;
     /// Throws the exception for a hot-path object's bad status; `operation` is what was waited for.

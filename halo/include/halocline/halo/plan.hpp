@@ -69,7 +69,8 @@ auto as_span(const Fields& xs) {
 
 /// One rank's part of an exchange with all its neighbours. Every rank of the job makes the same plans in the same
 /// order.
-/// Lifetime: destroying a plan never blocks. It says farewell to its peers: one that still waits for an exchange, for
+/// Lifetime: destroying a plan never blocks. If it was misused and no finish() has said so, a line on stderr does. It
+/// says farewell to its peers: one that still waits for an exchange, for
 /// instance because an exception was thrown here between start() and finish(), gets status::aborted.
 class plan {
   public:
@@ -78,6 +79,9 @@ class plan {
     /// job_error.
     /// Cost: O(this rank's faces) messages; slab memory of at most 4 x the ghost bytes.
     plan(const comm::job& j, const lattice::decomposition& cut, plan_options options);
+    plan(plan&&) noexcept;
+    plan& operator=(plan&&) noexcept;
+    ~plan();
 
     /// The messages of this plan: one per exchanged face, each with an arriving counterpart.
     [[nodiscard]] std::span<const plan_message> messages() const { return messages_; }
@@ -276,6 +280,9 @@ class plan {
         "member 0 of a team sends over transport mpi, but another thread initialised MPI, with less than "
         "MPI_THREAD_SERIALIZED; initialise it by MPI_Init_thread with that level, or by the thread that is member 0";
     comm::status wait() noexcept;
+    [[nodiscard]] std::string why_misused() const {
+        return "halo '" + options_.name + "': " + accepted_.describe_refused();
+    }
     template <class Channel>
     [[nodiscard]] bool is_intact(const Channel& channel, std::uint64_t epoch) const noexcept;
     /// Checks the targets of the next exchange's messages, and changes their paths.  Pre: no team member is in start().

@@ -51,6 +51,9 @@ class shell_plan {
     /// Cost:  see region_plan.
     shell_plan(const comm::job& j, const lattice::decomposition& cut, shell_options options,
                std::vector<binding> bindings);
+    shell_plan(shell_plan&&) noexcept;
+    shell_plan& operator=(shell_plan&&) noexcept;
+    ~shell_plan();
 
     /// Starts an exchange of bindings[which]. Teams: see region_plan.  Pre: the last exchange is finished.
     void start(int which = 0, team t = {}) noexcept;
@@ -63,7 +66,7 @@ class shell_plan {
     /// Waits until all ghosts (of a reverse exchange: all sums) are in place.
     /// Err: a bad status stays bad. aborted, usually within 0.1 s, if a peer of this node waits for the other direction,
     ///      or for another plan or sum, and neither rank has begun what the other waits for: finish_or_throw() names
-    ///      both.
+    ///      both. In a process with other threads, which might begin it, at nine tenths of the deadline.
     [[nodiscard]] comm::status finish(team t = {}) noexcept;
     /// finish() that throws on a bad status.
     /// Err: input_error: a binding that does not exist, start_reverse() without options().reverse, start() before
@@ -149,6 +152,8 @@ class shell_plan {
     /// Refuses a call by a thread that is not a member, or a member's fault; nobody waits for the missing member.
     template <class Call>
     void refuse_thread(Call call) noexcept;
+
+    [[nodiscard]] std::string why_misused() const;
 
     enum class running : std::uint8_t { nothing, forward, backward };
     /// Phases, each of which starts when the previous one has arrived. Every wait of this rank advances them, because a

@@ -14,6 +14,14 @@ class sticky_status {
   public:
     [[nodiscard]] comm::status load() const noexcept { return std::atomic_ref(now_).load(std::memory_order_acquire); }
     [[nodiscard]] bool is_ok() const noexcept { return load() == comm::status::ok; }
+    /// load(), for a call that returns it to the program.
+    [[nodiscard]] comm::status tell() noexcept {
+        const comm::status now = load();
+        if (now != comm::status::ok) std::atomic_ref(told_).store(true, std::memory_order_relaxed);
+        return now;
+    }
+    /// Was it misused, and no call has said so?  Pre: no other thread uses it.
+    [[nodiscard]] bool is_untold_misuse() const noexcept { return now_ == comm::status::misused && !told_; }
     /// An operation ended with this status, which counts unless another one was bad before. Returns what counts.
     comm::status end(comm::status result) noexcept {
         comm::status was = comm::status::ok;
@@ -32,6 +40,7 @@ class sticky_status {
 
   private:
     mutable comm::status now_ = comm::status::ok; // mutable because std::atomic_ref needs that, even to read
+    bool told_ = false;
 };
 
 } // namespace halocline::halo
