@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/amg/aggregation.hpp>
+#include <halocline/amg/options.hpp>
 
 #include "kernels.hpp"
 
@@ -121,7 +122,7 @@ aggregation::aggregation(std::shared_ptr<const lattice::site_order> fine,
                          std::shared_ptr<const lattice::site_order> coarse, int vectors)
     : fine_(std::move(fine)), coarse_(std::move(coarse)), vectors_(vectors) {
     const lattice::block_layout& b = blocks();
-    const std::int64_t room = 6 * lattice::volume(b.block);
+    const std::int64_t room = most_vectors(b.block);
     if (vectors < 1) throw input_error("test vectors: " + std::to_string(vectors) + "; at least 1 is needed");
     if (vectors > room)
         throw input_error("too many test vectors for a block: " + std::to_string(vectors) + ", but a block of " +

@@ -88,8 +88,8 @@ void coarse_operator::invert_odd() {
         const Eigen::MatrixXcd inverse = a.partialPivLu().inverse();
         if (!inverse.allFinite()) {
             const lattice::coordinate at = lattice::box{origin_, order_->extents()}.site(order_->site(site));
-            throw error("the diagonal block of the coarse operator at coarse site " + lattice::to_string(at) +
-                        " is singular; is the gauge field, or are m0 and csw, what they should be?");
+            throw input_error("the diagonal block of the coarse operator at coarse site " + lattice::to_string(at) +
+                              " is singular; is the gauge field, or are m0 and csw, what they should be?");
         }
         float* const to = inverses_.outer(site - sublattices_[1].first);
         for (int column = 0; column < rows_; ++column)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/amg/options.hpp>
+#include <halocline/lattice/field.hpp>
 
 #include <array>
 #include <cstdio>
@@ -15,6 +16,11 @@ lattice::coordinate default_blocks(const lattice::coordinate& global) {
                 break;
             }
     return block;
+}
+
+std::int64_t most_vectors(const lattice::coordinate& block) {
+    constexpr int complex_per_chirality = lattice::spinor_components / 4;
+    return complex_per_chirality * lattice::volume(block);
 }
 
 std::string to_string(const progress& p) {

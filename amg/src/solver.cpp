@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iomanip>
 #include <limits>
 #include <sstream>
 #include <string>
@@ -90,8 +91,9 @@ void convert(lattice::field<To>& y, const lattice::field<From>& x) noexcept {
 
 solver::solver(const comm::job& j, const lattice::decomposition& cut, const dirac::padded_links& links,
                const dirac::wilson_parameters& p, const solver_options& options)
-    : job_(j), options_((agree_on(j, options), checked(options))), d_(j, cut, links, p, blocked_order(j, cut, options)),
-      d32_(j, cut, links, p, d_.order()), hierarchy_(j, cut, d32_, options),
+    : job_(j), options_((agree_on(j, options), checked(options))), m0_(p.m0), csw_(p.csw),
+      d_(j, cut, links, p, blocked_order(j, cut, options)), d32_(j, cut, links, p, d_.order()),
+      hierarchy_(j, cut, d32_, options),
       sum_(j, std::max(2 * (options.restart_length + 2), most_times), cut.rank_order()),
       space_(d_.order(), lattice::spinor_components, sum_, 2 * (options.restart_length + 2)),
       work_(space_, options.restart_length), x_(space_.make()), b_(space_.make()),
@@ -99,7 +101,13 @@ solver::solver(const comm::job& j, const lattice::decomposition& cut, const dira
 
 void solver::setup() {
     const stopwatch watch;
-    hierarchy_.setup(tell_);
+    try {
+        hierarchy_.setup(tell_);
+    } catch (const input_error& e) { // the same on every rank
+        std::ostringstream text;
+        text << e.what() << " (m0 = " << std::setprecision(15) << m0_ << ", csw = " << csw_ << ")";
+        throw input_error(text.str());
+    }
     setup_seconds_ = watch.seconds();
     is_set_up_ = true;
 }

@@ -131,8 +131,8 @@ void two_level::normalise(lattice::field<float>& v) {
     double norm = 0;
     check(space_.norm2(v, norm), "the norm of a test vector");
     if (!(norm > 0) || !std::isfinite(norm))
-        throw error("set-up: a test vector has norm " + std::to_string(norm) +
-                    "; is the gauge field, or are m0 and csw, what they should be?");
+        throw input_error("set-up: a test vector has norm " + std::to_string(norm) +
+                          "; is the gauge field, or are m0 and csw, what they should be?");
     space_.scale(v, 1 / norm);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "blocks_for_ranks.hpp"
 
+#include <halocline/amg/options.hpp>
 #include <halocline/lattice/decomposition.hpp>
-#include <halocline/lattice/field.hpp>
 
 #include <algorithm>
 #include <tuple>
@@ -12,8 +12,6 @@ namespace halocline::app {
 namespace {
 
 using lattice::coordinate;
-
-constexpr int components_per_chirality = lattice::spinor_components / 4; // complex numbers per site
 
 std::vector<int> block_extents(int extent) {
     std::vector<int> extents{extent};
@@ -39,7 +37,7 @@ std::optional<coordinate> blocks_for_ranks(const coordinate& global, int ranks, 
             for (const int z : block_extents(global[2]))
                 for (const int t : block_extents(global[3])) {
                     const coordinate block{x, y, z, t};
-                    if (vectors > components_per_chirality * lattice::volume(block)) continue;
+                    if (vectors > amg::most_vectors(block)) continue;
                     if (best && rank_of(block, global) >= rank_of(*best, global)) continue;
                     if (!lattice::admissible_rank_grids(global, ranks, block).empty()) best = block;
                 }

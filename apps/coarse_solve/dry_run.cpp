@@ -55,8 +55,9 @@ std::string describe_dry_run(const comm::job& j, const problem& p, const setting
     const int ranks = j.ranks();
     std::string out;
     const std::string format = lattice::to_string(p.file.format) + (lattice::as_openqcd(p.file) ? " or openQCD" : "");
-    append_line(out, "lattice        %s (%lld sites), %s '%s'", lattice::to_string(p.cut.global()).c_str(),
-                static_cast<long long>(lattice::volume(p.cut.global())), format.c_str(), p.file.path.c_str());
+    const std::string links = s.gauge.empty() ? "the demo configuration" : format + " '" + p.file.path + "'";
+    append_line(out, "lattice        %s (%lld sites), %s", lattice::to_string(p.cut.global()).c_str(),
+                static_cast<long long>(lattice::volume(p.cut.global())), links.c_str());
     append_line(out, "blocks         %s", lattice::to_string(p.blocks).c_str());
     append_line(out, "rank grid      %s: %s", lattice::to_string(p.cut.rank_grid()).c_str(), p.why_cut.c_str());
     for (int mu = 0; mu < dimensions; ++mu) {

@@ -53,6 +53,22 @@ coordinate global_extents(const coordinate& file, const settings_reader& given) 
     return *s.grid;
 }
 
+/// Err: input_error: blocks that don't divide the lattice, or have no room for the test vectors.
+coordinate choose_blocks(const coordinate& global, const settings_reader& given) {
+    const settings& s = given.values();
+    const coordinate by_default = amg::default_blocks(global), blocks = s.blocks.value_or(by_default);
+    for (int mu = 0; mu < lattice::dimensions; ++mu)
+        if (global[mu] % blocks[mu] != 0)
+            throw input_error(given.as_given("level.0.blocks") + " does not divide the lattice " + to_string(global) +
+                              "; the default would be " + to_string(by_default));
+    const std::int64_t most = amg::most_vectors(blocks);
+    if (s.vectors > most)
+        throw input_error("--vectors " + std::to_string(s.vectors) + ": too many for --blocks " + to_string(blocks) +
+                          (s.blocks ? "" : ", the default here") + "; such a block has room for " +
+                          std::to_string(most) + ": take at most as many, or larger blocks");
+    return blocks;
+}
+
 /// Err: input_error with blocks that would do, if the job's ranks can't own whole ones.
 void check_blocks(const coordinate& global, const coordinate& blocks, int ranks, int vectors) {
     if (!lattice::admissible_rank_grids(global, ranks, blocks).empty()) return;
@@ -95,18 +111,14 @@ problem define_problem(const comm::job& j, const settings_reader& given, bool dr
     const auto open = [&](const std::string& path) { j.collectively([&] { file = lattice::open_gauge_file(path); }); };
     if (!s.gauge.empty()) open(s.gauge);
     const coordinate global = global_extents(s.gauge.empty() ? demo_extents : file.extents, given);
-    const coordinate blocks = s.blocks.value_or(amg::default_blocks(global));
-    for (int mu = 0; mu < lattice::dimensions; ++mu)
-        if (global[mu] % blocks[mu] != 0)
-            throw input_error(given.as_given("level.0.blocks") + " does not divide the lattice " + to_string(global) +
-                              "; the default would be " + to_string(amg::default_blocks(global)));
+    const coordinate blocks = choose_blocks(global, given);
     std::string why;
     auto cut = cut_lattice(global, blocks, j.ranks(), given, why);
     if (s.order_by_nodes) cut = cut.with_rank_order(lattice::rank_order_by_nodes(cut, j.nodes()));
     auto source = open_source(j, given, global);
     if (!dry_run) check_memory(j, s, cut, blocks);
     // Last, because making the demo configuration takes seconds, and bad input should be reported at once.
-    if (s.gauge.empty()) {
+    if (s.gauge.empty() && !dry_run) {
         const std::string path = demo_configuration(j, tell);
         try {
             open(path);

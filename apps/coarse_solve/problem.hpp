@@ -18,17 +18,18 @@ namespace halocline::app {
 
 /// The lattice and its cut; no links yet.
 struct problem {
-    lattice::gauge_file file;     ///< header of the configuration
+    lattice::gauge_file file;     ///< header of the configuration; empty in a dry run on the demo's
     lattice::coordinate blocks{}; ///< Schwarz blocks
     lattice::decomposition cut;
     std::string why_cut;                        ///< for human readers
     std::optional<lattice::spinor_file> source; ///< of the right-hand side, if it comes from a file
 };
 
-/// Chooses blocks and cut; makes the demo configuration if it is needed and does not exist yet; opens the file.
-/// Collective.
-/// Err: input_error (grid that disagrees, rank grid that does not fit, with the admissible ones, bad file, a source for
-/// another lattice, and, unless this is a dry run, a lattice that this host's memory can't hold).
+/// Chooses blocks and cut; unless this is a dry run, makes the demo configuration if it is needed and does not exist
+/// yet; opens the file. Collective.
+/// Err: input_error (grid that disagrees, blocks that don't divide the lattice or have no room for the test vectors,
+/// rank grid that does not fit, with the admissible ones, bad file, a source for another lattice, and, unless this is a
+/// dry run, a lattice that this host's memory can't hold).
 /// `tell` gets lines of progress (rank 0).
 problem define_problem(const comm::job& j, const settings_reader& given, bool dry_run,
                        const std::function<void(std::string_view)>& tell);

@@ -56,6 +56,7 @@ int launcher::run() {
         keep_time();
     }
     end_leftovers();
+    name_the_failed();
     for (const remote_host* h : remote_)
         if (!h->trouble().empty()) std::fprintf(stderr, "halocline-run: %s\n", h->trouble().c_str());
     if (lost_output_ != 0 && lost_output_ != EPIPE) { // a reader that left has read enough
@@ -148,7 +149,10 @@ void launcher::reap() {
 // The gather: once every rank's part is there, all ranks get all parts; if one will never come, the waiting ranks are
 // informed.
 
-void launcher::part(int rank, std::string bytes) { ranks_[rank].part = std::move(bytes); }
+void launcher::part(int rank, std::string bytes) {
+    ranks_[rank].part = std::move(bytes);
+    anybody_joined_ = true;
+}
 
 void launcher::asked_who(int rank) {
     const auto first = std::ranges::find_if(ranks_, [](const rank_state& r) { return !r.part; });
@@ -187,13 +191,17 @@ void launcher::meet() {
     answer_all(answer.text(dead->at->name()).text(dead->how->text).take());
 }
 
-const launcher::rank_state* launcher::missing() const {
-    // Names the first to end of the ranks that will never come, preferably one that did not end for losing another.
-    const rank_state* dead = nullptr;
+template <class Predicate>
+const launcher::rank_state* launcher::first_to_end(Predicate is_meant) const {
+    const rank_state* first = nullptr;
     const auto place = [](const rank_state& r) { return std::pair(r.how->code == rank_lost, r.ended_as); };
     for (const rank_state& r : ranks_)
-        if (r.how && !r.part && (dead == nullptr || place(r) < place(*dead))) dead = &r;
-    return dead;
+        if (r.how && is_meant(r) && (first == nullptr || place(r) < place(*first))) first = &r;
+    return first;
+}
+
+const launcher::rank_state* launcher::missing() const {
+    return first_to_end([](const rank_state& r) { return !r.part; });
 }
 
 void launcher::answer_all(const std::string& bytes) {
@@ -272,6 +280,16 @@ void launcher::keep_time() {
 bool launcher::wants_more_time(clock_type::time_point now) const {
     return now < grace_began_ + std::chrono::seconds(10) &&
            std::ranges::any_of(hosts_, [](const auto& h) { return h->starved(); });
+}
+
+void launcher::name_the_failed() const {
+    if (anybody_joined_ || cause_known_ || sent_to_all_ != 0 || in_trouble()) return; // reported already, or wanted
+    const rank_state* const failed = first_to_end([](const rank_state& r) { return r.how->code != 0; });
+    // Programs of this library say what was bad about their input themselves, perhaps before they join.
+    if (failed == nullptr || failed->how->pid == 0 || failed->how->code == bad_input) return;
+    std::fprintf(stderr, "halocline-run: rank %d (pid %d) on %s %s, before any rank had joined the job\n",
+                 static_cast<int>(failed - ranks_.data()), failed->how->pid, failed->at->name().c_str(),
+                 failed->how->text.c_str());
 }
 
 void launcher::name_the_unfinished() const {

@@ -59,6 +59,10 @@ class launcher final : public rank_events {
 
     /// Milliseconds until the next turn is due: keep_time() has to check the time; -1: it has not.
     [[nodiscard]] int patience() const;
+    /// Among the ranks that have ended and satisfy `is_meant`, the first, preferably one that did not end for losing
+    /// another; nullptr if there is none.
+    template <class Predicate>
+    [[nodiscard]] const rank_state* first_to_end(Predicate is_meant) const;
     /// The rank to blame if a gather can't be completed; nullptr if it still can.
     [[nodiscard]] const rank_state* missing() const;
     void answer_all(const std::string& bytes);
@@ -72,6 +76,8 @@ class launcher final : public rank_events {
     void start_grace();
     /// On a loaded machine a survivor may not have had its turn yet.
     [[nodiscard]] bool wants_more_time(clock_type::time_point now) const;
+    /// Names the rank that failed first if none has joined the job: those that join report each other.
+    void name_the_failed() const;
     /// Names survivors that could not report, for instance because a library waits for the dead inside a call.
     void name_the_unfinished() const;
     void signal_all(int number);
@@ -93,6 +99,7 @@ class launcher final : public rank_events {
     // Is the cause of the job's end known: a signal, or the time limit? Otherwise it is the rank that ends with its own
     // code.
     bool cause_known_ = false;
+    bool anybody_joined_ = false; // has a rank ever given a part of a gather?
     bool killing_ = false;
     int sent_to_all_ = 0; // the last signal
     bool told_sent_to_all_ = false;

@@ -7,11 +7,14 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
+#include <cstring>
+#include <new>
 #include <numbers>
+#include <string>
 #include <vector>
 
 using coordinate = std::array<int, 4>;
@@ -104,24 +107,49 @@ std::vector<double> diffuse(MPI_Comm grid, const coordinate& local, const coordi
     return result;
 }
 
+/// Is the whole text a number?
+template <class Number>
+bool read_number(const char* text, Number& value) {
+    const char* const end = text + std::strlen(text);
+    const auto [rest, failure] = std::from_chars(text, end, value);
+    return failure == std::errc{} && rest == end;
+}
+
 int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     int rank, ranks;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    const auto refuse = [&](const char* why) {
-        if (rank == 0) std::fprintf(stderr, "heat4d_mpi: %s\n", why);
+    const auto end_with = [&](int code, const std::string& text) {
+        if (rank == 0) std::fprintf(code == 0 ? stdout : stderr, "%s\n", text.c_str());
         MPI_Finalize();
-        return 2;
+        return code;
     };
-    if (argc != 7) return refuse("usage: heat4d_mpi X Y Z T STEPS ALPHA");
+    const auto refuse = [&](const std::string& why) { return end_with(2, "heat4d_mpi: error: " + why); };
+    const std::string usage = "usage: heat4d_mpi X Y Z T STEPS ALPHA";
+    if (argc == 2 && std::string(argv[1]) == "--help")
+        return end_with(0, usage + "\nDiffusion on a torus of X x Y x Z x T sites in plain MPI, for comparison with "
+                                   "heat4d. ALPHA is stable up to 1/8.");
+    if (argc != 7) return refuse(std::to_string(argc - 1) + " arguments; " + usage);
     coordinate global, dims{}, periods{1, 1, 1, 1}, position, local, origin;
     MPI_Dims_create(ranks, 4, dims.data());
+    constexpr int most_extent = 1'000'000;
+    constexpr double most_sites = 1e12; // of a rank
+    double sites = 1;
     for (int mu = 0; mu < 4; ++mu) {
-        global[mu] = std::atoi(argv[1 + mu]);
-        if (global[mu] < 1 || global[mu] % dims[mu] != 0)
-            return refuse("the lattice is not a multiple of MPI_Dims_create's grid");
+        if (!read_number(argv[1 + mu], global[mu]) || global[mu] < 1 || global[mu] > most_extent)
+            return refuse("extent '" + std::string(argv[1 + mu]) + "': expected a whole number from 1 to " +
+                          std::to_string(most_extent));
+        if (global[mu] % dims[mu] != 0) return refuse("the lattice is not a multiple of MPI_Dims_create's grid");
+        sites *= global[mu] / dims[mu];
     }
+    if (sites > most_sites) return refuse("the lattice is too large: more than 1e12 sites on each rank");
+    int steps;
+    if (!read_number(argv[5], steps) || steps < 0)
+        return refuse("STEPS '" + std::string(argv[5]) + "': expected a whole number >= 0");
+    double alpha;
+    if (!read_number(argv[6], alpha) || !std::isfinite(alpha))
+        return refuse("ALPHA '" + std::string(argv[6]) + "': expected a finite number");
     MPI_Comm grid;
     MPI_Cart_create(MPI_COMM_WORLD, 4, dims.data(), periods.data(), 0, &grid);
     MPI_Cart_coords(grid, rank, 4, position.data());
@@ -134,7 +162,13 @@ int main(int argc, char** argv) {
         for (int mu = 0; mu < 4; ++mu) phase += static_cast<double>(x[mu]) / global[mu];
         return std::cos(2 * std::numbers::pi * phase);
     };
-    const std::vector<double> u = diffuse(grid, local, origin, std::atof(argv[6]), std::atoi(argv[5]), mode);
+    std::vector<double> u;
+    try {
+        u = diffuse(grid, local, origin, alpha, steps, mode);
+    } catch (const std::bad_alloc&) {
+        std::fprintf(stderr, "heat4d_mpi: rank %d: out of memory; take more ranks or a smaller lattice\n", rank);
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
 
     std::uint64_t checksum = 0, mine = 0; // like heat4d's: bits of u(x) times an odd number of x, modulo 2^64
     double amplitude[2], sums[2] = {0, 0};

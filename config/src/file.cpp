@@ -2,9 +2,13 @@
 #include <halocline/config/file.hpp>
 #include <halocline/config/value_text.hpp>
 
+#include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 #include <toml++/toml.h>
 
@@ -12,6 +16,7 @@ namespace halocline::config {
 namespace {
 
 constexpr std::uintmax_t largest_file = 1 << 20;
+constexpr int most_dots = 16; // in a key; the parser calls itself for each
 
 /// FILE:LINE:COLUMN.
 std::string position(const std::string& path, const toml::source_region& region) {
@@ -52,6 +57,53 @@ file_section section_of(const std::string& path, const std::string& name, const 
     return s;
 }
 
+/// The end of the string that begins at `at` with a quotation mark; its line feeds are added to `line`.
+std::size_t end_of_string(std::string_view text, std::size_t at, int& line) {
+    const char quote = text[at];
+    const bool is_long = text.substr(at).starts_with(std::string(3, quote));
+    const std::string mark(is_long ? 3 : 1, quote);
+    for (at += mark.size(); at < text.size(); ++at) {
+        if (text[at] == '\n') {
+            if (!is_long) return at; // the parser refuses it
+            ++line;
+        } else if (quote == '"' && text[at] == '\\' && at + 1 < text.size() && text[at + 1] != '\n') {
+            ++at; // what is escaped
+        } else if (text.substr(at).starts_with(mark)) {
+            at += mark.size();
+            for (int own = 0; is_long && own < 2 && at < text.size() && text[at] == quote; ++own) ++at;
+            return at;
+        }
+    }
+    return at;
+}
+
+/// Err: config_error: a key or the name of a table has so many parts that the parser's stack could overflow.
+void check_depth(const std::string& path, std::string_view text) {
+    int line = 1, dots = 0;
+    for (std::size_t at = 0; at < text.size();) {
+        const char c = text[at];
+        if (c == '"' || c == '\'') {
+            at = end_of_string(text, at, line);
+        } else if (c == '#') {
+            at = std::min(text.find('\n', at), text.size());
+        } else {
+            if (std::string_view("=,[]{}\n").find(c) != std::string_view::npos) dots = 0; // a key ends there
+            if (c == '.' && ++dots > most_dots)
+                throw config_error("", path + ":" + std::to_string(line) + ": a key or section with more than " +
+                                           std::to_string(most_dots) + " dots in its name");
+            if (c == '\n') ++line;
+            ++at;
+        }
+    }
+}
+
+std::string text_of_file(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    if (!file.is_open() || file.bad()) throw config_error("", "config file '" + path + "': can't be read");
+    return text;
+}
+
 toml::table parsed(const std::string& path) {
     const auto refused = [&](const std::string& why) { return config_error("", "config file '" + path + "': " + why); };
     std::error_code failure;
@@ -62,8 +114,10 @@ toml::table parsed(const std::string& path) {
     if (failure) throw refused(failure.message());
     if (bytes > largest_file)
         throw refused(std::to_string(bytes) + " bytes; the limit is " + std::to_string(largest_file));
+    const std::string text = text_of_file(path);
+    check_depth(path, text);
     try {
-        return toml::parse_file(path);
+        return toml::parse(text);
     } catch (const toml::parse_error& problem) {
         throw config_error("", position(path, problem.source()) + ": " + std::string(problem.description()));
     }

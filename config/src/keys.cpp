@@ -34,6 +34,12 @@ std::size_t distance_from(const std::string& ours, const std::string& written) {
     return ours.starts_with(written) ? 1 : edit_distance(ours, written);
 }
 
+/// What somebody wrote, short enough for a line.
+std::string shortened(const std::string& text) {
+    constexpr std::size_t most = 80;
+    return text.size() > most ? text.substr(0, most) + "..." : text;
+}
+
 std::string in_lower_case(std::string text) {
     std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     return text;
@@ -68,6 +74,14 @@ std::string sections_of(const std::vector<key_name>& known) {
     return text;
 }
 
+/// "[comm] transports, slab_gib, ...": the keys of a section; if it has none, the sections.
+std::string names_of(const std::string& section, const std::vector<key_name>& known) {
+    std::string text;
+    for (const key_name& k : known)
+        if (k.section == section) text += (text.empty() ? section_in_file(section) + " " : ", ") + k.name;
+    return text.empty() ? sections_of(known) : text;
+}
+
 /// "level" of "level.0"; a plain section as it is.
 std::string table_name(const std::string& section) { return section.substr(0, end_of_table_name(section)); }
 
@@ -89,8 +103,8 @@ void refuse_loose_keys(const file_section& loose, const std::vector<key_name>& k
             throw config_error(e.name, e.where + ": '" + e.name + "' stands in no section; write it below [" +
                                            ours->section + "]");
         if (others == other_sections::refused)
-            throw config_error(e.name, e.where + ": unknown key '" + e.name + "' at the top; keys stand in " +
-                                           sections_of(known));
+            throw config_error(e.name, e.where + ": unknown key '" + shortened(e.name) +
+                                           "' at the top; keys stand in " + sections_of(known));
     }
 }
 
@@ -145,13 +159,18 @@ std::string name_in_file(const std::string& key_path) {
 std::size_t place_of(const std::string& key_path, const std::vector<key_name>& known, const std::string& where) {
     const auto found = std::ranges::find(known, key_path, &key_name::path);
     if (found != known.end()) return static_cast<std::size_t>(found - known.begin());
-    const std::string name = key_path.substr(key_path.rfind('.') + 1);
+    const auto dot = key_path.rfind('.');
+    const std::string name = key_path.substr(dot + 1);
     const auto distance = [&](const key_name& k) { // so that the right name in the wrong section counts as near
         constexpr std::size_t other_section = 2;
         return std::min(distance_from(k.path(), key_path), distance_from(k.name, name) + other_section);
     };
-    throw config_error(key_path, where + ": unknown key '" + name_in_file(key_path) + "'; the nearest known one is '" +
-                                     name_in_file(std::ranges::min_element(known, {}, distance)->path()) + "'");
+    const std::string unknown = where + ": unknown key '" + shortened(name_in_file(key_path)) + "'; ";
+    const key_name& nearest = *std::ranges::min_element(known, {}, distance);
+    const std::size_t least = std::min(distance_from(nearest.path(), key_path), distance_from(nearest.name, name));
+    if (least <= std::max<std::size_t>(1, name.size() / 2))
+        throw config_error(key_path, unknown + "the nearest known one is '" + name_in_file(nearest.path()) + "'");
+    throw config_error(key_path, unknown + "known are " + names_of(key_path.substr(0, dot), known));
 }
 
 bool is_known_section(const file_section& section, const std::vector<key_name>& known, other_sections others) {
@@ -166,15 +185,16 @@ bool is_known_section(const file_section& section, const std::vector<key_name>& 
             if (end_of_table_name(k.section) == end && k.section.starts_with(section.name.substr(0, end + 1)))
                 numbers.insert(k.section);
         if (!numbers.empty())
-            throw config_error(section.name, section.where + ": unknown section " + section_in_file(section.name) +
-                                                 "; there can be " + std::to_string(numbers.size()) +
-                                                 ", from number 0");
+            throw config_error(section.name, section.where + ": unknown section " +
+                                                 shortened(section_in_file(section.name)) + "; there can be " +
+                                                 std::to_string(numbers.size()) + ", from number 0");
     }
     const auto near =
         std::ranges::find_if(known, [&](const key_name& k) { return is_nearly(section.name, k.section); });
     if (others == other_sections::refused || near != known.end())
-        throw config_error(section.name, section.where + ": unknown section " + section_in_file(section.name) +
-                                             "; known are " + sections_of(known));
+        throw config_error(section.name, section.where + ": unknown section " +
+                                             shortened(section_in_file(section.name)) + "; known are " +
+                                             sections_of(known));
     return false;
 }
 
@@ -183,7 +203,7 @@ void refuse_misspelt_variables(const std::vector<key_name>& known) {
         const std::string_view text(*entry);
         const std::string variable(text.substr(0, text.find('=')));
         if (const std::string meant = meant_by(variable, known); !meant.empty())
-            throw config_error(variable, "environment: unknown variable '" + variable +
+            throw config_error(variable, "environment: unknown variable '" + shortened(variable) +
                                              "'; the nearest known one is '" + meant + "'");
     }
 }

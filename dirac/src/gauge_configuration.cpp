@@ -22,6 +22,9 @@ struct reading {
     std::optional<file_error> contradiction; ///< the same on every rank
 };
 
+/// The text without the file's name.
+std::string what_of(const file_error& e) { return std::string(e.what()).substr(e.path().size() + 4); }
+
 /// Err: input_error unless the lattice is the file's, or made of whole copies of it.
 void require_whole_copies(const lattice::gauge_file& file, const lattice::coordinate& global) {
     for (int mu = 0; mu < lattice::dimensions; ++mu)
@@ -73,7 +76,10 @@ verified_links read_configuration(const comm::job& j, const lattice::decompositi
     if (!other) throw *r.contradiction;
     reading as_openqcd = read_as(j, cut, *other);
     if (!as_openqcd.contradiction) return std::move(as_openqcd.found);
-    throw *r.contradiction;
+    const std::string first = what_of(*r.contradiction), second = what_of(*as_openqcd.contradiction);
+    if (first == second) throw *r.contradiction;
+    throw file_error(file.path, "read as " + lattice::to_string(file.format) + ": " + first + "; read as " +
+                                    lattice::to_string(other->format) + ": " + second);
 }
 
 void write_configuration(const comm::job& j, const lattice::decomposition& cut, const lattice::gauge_field& links,

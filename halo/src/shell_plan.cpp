@@ -284,7 +284,7 @@ bool shell_plan::is_fresh(int which) const noexcept {
 }
 
 comm::status shell_plan::ensure_halo(int which) noexcept {
-    if (is_fresh(which)) return status_.load();
+    if (is_fresh(which)) return status_.tell();
     start(which);
     return finish();
 }

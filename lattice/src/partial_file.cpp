@@ -75,6 +75,12 @@ bool is_fresh(int file) {
            status.st_size == 0 && status.st_nlink == 1;
 }
 
+/// Gives the file the permissions of the one whose place it takes, and these. Some file systems have none to give.
+void keep_permissions(const std::string& path, int file, mode_t more) {
+    struct stat older {};
+    if (::lstat(path.c_str(), &older) == 0 && S_ISREG(older.st_mode)) ::fchmod(file, (older.st_mode & 07777) | more);
+}
+
 /// The kernel's list of locks has lines such as "3: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF".
 std::string holder_of(int file) {
     struct stat status {};
@@ -101,7 +107,21 @@ std::string holder_of(int file) {
 
 } // namespace
 
-std::string partial_name(const std::string& path) { return path + ".partial"; }
+std::string link_target(const std::string& path) {
+    constexpr int most_links = 40; // as in the kernel
+    std::error_code none;
+    // A device or a pipe, perhaps one of /proc/self/fd, where a link's text need not be a name.
+    if (std::filesystem::exists(path, none) && !std::filesystem::is_regular_file(path, none)) return path;
+    std::filesystem::path file = path;
+    for (int links = 0; links < most_links; ++links) {
+        const auto target = std::filesystem::read_symlink(file, none);
+        if (none) return file.string();
+        file = file.parent_path() / target;
+    }
+    return path;
+}
+
+std::string partial_name(const std::string& path) { return link_target(path) + ".partial"; }
 
 std::string partial_writer(const std::string& path) {
     const descriptor file(::open(partial_name(path).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
@@ -113,7 +133,7 @@ std::string partial_writer(const std::string& path) {
     return holder_of(file.number());
 }
 
-partial_file::partial_file(std::string path) : path_(std::move(path)), name_(partial_name(path_)) {}
+partial_file::partial_file(const std::string& path) : path_(link_target(path)), name_(partial_name(path_)) {}
 
 partial_file::~partial_file() {
     if (lock_ < 0) return;
@@ -125,6 +145,7 @@ void partial_file::create() {
     std::error_code none;
     if (std::filesystem::exists(path_, none) && !std::filesystem::is_regular_file(path_, none))
         throw input_error("'" + path_ + "' is no regular file: the new one would take its place");
+    if (std::filesystem::is_symlink(path_, none)) throw file_error(path_, text_of(ELOOP));
 
     const auto end = std::chrono::steady_clock::now() + patience;
     for (;;) {
@@ -138,6 +159,7 @@ void partial_file::create() {
         if (code == 0 && !leads_to(name_, file.number())) continue; // the run that held the lock has just ended
         if (code == 0 && is_fresh(file.number())) {
             lock_ = file.release();
+            keep_permissions(path_, lock_, S_IRUSR | S_IWUSR); // before there is anything to read
             return;
         }
         // What can't be opened may be locked by the run that writes it; a link never is.
@@ -152,6 +174,7 @@ void partial_file::create() {
 void partial_file::publish() {
     if (!leads_to(name_, lock_))
         throw file_error(path_, "'" + name_ + "' was removed, or replaced by another run, while it was written");
+    keep_permissions(path_, lock_, 0);
     if (std::rename(name_.c_str(), path_.c_str()) != 0)
         throw file_error(path_, "'" + name_ + "' can't be renamed to it: " + text_of(errno));
     ::close(std::exchange(lock_, -1));

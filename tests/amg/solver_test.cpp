@@ -198,6 +198,23 @@ TEST(Solver, GivesASingularOperatorUpAfterTheFirstCycle) {
 
     EXPECT_EQ(o.report.outer.status, solvers::solve_status::breakdown) << to_string(o.report.outer.status);
     EXPECT_LE(o.report.outer.iterations, 50); // of 1000, in which the residual grows to 1e77
+    EXPECT_LE(o.residual, 1 + 1e-12) << "x is worse than 0";
+    EXPECT_NEAR(o.report.outer.relative_residual, o.residual, 1e-12);
+}
+
+TEST(Solver, ParametersThatAllowNoHierarchyAreToldAlikeOnEveryRank) {
+    std::array<std::string, 2> texts;
+    comm::run_threads(2, [&](const comm::job& j) {
+        const auto cut = lattice::decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2}, {2, 2, 2, 4});
+        const dirac::padded_links links(j, cut,
+                                        halocline_test::links_near_one(cut.local_box(j.rank()), cut.global(), 0.25));
+        amg::solver solver(j, cut, links, {.m0 = -3.999999999999, .csw = 0}, twelve_vectors());
+        texts[j.rank()] = halocline_test::refusal([&] { solver.setup(); });
+    });
+
+    EXPECT_EQ(texts[0].find("set-up: a test vector has norm "), 0U) << texts[0];
+    EXPECT_NE(texts[0].find(" (m0 = -3.999999999999, csw = 0)"), std::string::npos) << texts[0];
+    EXPECT_EQ(texts[0], texts[1]);
 }
 
 TEST(Solver, RunsToTheIterationLimitAndSaysSo) {

@@ -113,6 +113,38 @@ TEST(Heat4d, GivesTheSameBitsAsPlainMpi) {
     if (compared == 0) GTEST_SKIP() << "no MPI here";
 }
 
+TEST(Heat4d, PlainMpiRefusesWhatIsNoNumber) {
+    const std::pair<const char*, const char*> cases[] = {
+        {"4 4 4 x 5 0.1", "extent 'x': expected a whole number from 1"},
+        {"4 4 0 4 5 0.1", "extent '0': expected"},
+        {"4 4 4 2147483647 5 0.1", "extent '2147483647': expected"},
+        {"500000 500000 500000 500000 5 0.1", "the lattice is too large"},
+        {"4 4 4 3.5 5 0.1", "extent '3.5': expected"},
+        {"4 4 4 4 5x 0.1", "STEPS '5x': expected a whole number >= 0"},
+        {"4 4 4 4 -1 0.1", "STEPS '-1': expected"},
+        {"4 4 4 4 5 nan", "ALPHA 'nan': expected a finite number"},
+        {"4 4 4 4 5 ''", "ALPHA '': expected"},
+        {"4 4 4 4 5", "5 arguments; usage: heat4d_mpi X Y Z T STEPS"}};
+    int tested = 0;
+    for (const std::string mpi : {"openmpi", "mpich"}) {
+        const std::string program = bin + "/heat4d_mpi." + mpi;
+        if (!std::filesystem::exists(program) || run_command("which mpirun." + mpi).exit_code != 0) continue;
+        const std::string launch = "mpirun." + mpi + " -n 2 " + program + " ";
+        for (const auto& [arguments, message] : cases) {
+            const command_result r = run_command(launch + arguments);
+
+            EXPECT_EQ(r.exit_code, 2) << arguments << r.err;
+            EXPECT_NE(r.err.find("heat4d_mpi: error: " + std::string(message)), std::string::npos)
+                << arguments << r.err;
+        }
+        const command_result help = run_command(launch + "--help");
+        EXPECT_EQ(help.exit_code, 0) << help.err;
+        EXPECT_EQ(help.out.find("usage: heat4d_mpi X Y Z T STEPS ALPHA\n"), 0U) << help.out;
+        ++tested;
+    }
+    if (tested == 0) GTEST_SKIP() << "no MPI here";
+}
+
 TEST(Heat4d, BadInputIsOneMessageAndExitCodeTwo) {
     const struct {
         const char* flags;

@@ -168,6 +168,27 @@ TEST(Programs, APipeThatIsReadAndWhatALinkLeadsToAreWritten) {
     EXPECT_TRUE(std::filesystem::is_symlink(scratch / "link"));
 }
 
+TEST(Programs, WhatALinkLeadsToIsWrittenByEveryFlagThereOrNot) {
+    const scratch_folder scratch;
+    const std::string link = scratch / "link", target = scratch / "target";
+    std::filesystem::create_symlink("target", link);
+    for (const std::string line :
+         {"heat4d --grid 4.4.4.4 --steps 1 --json ", "generate_gauge --grid 4.4.4.4 --sweeps 0 --output ",
+          "coarse_solve --max-iterations 1 --setup 0 --vectors 4 --solution "}) {
+        std::filesystem::remove(target);
+        for (const char* when : {"not there", "there"}) {
+            const auto run = run_command(run2 + line + link);
+
+            EXPECT_EQ(run.err, "") << line << when;
+            EXPECT_TRUE(std::filesystem::is_symlink(link)) << line << when;
+            EXPECT_FALSE(read_text(target).empty()) << line << when;
+        }
+    }
+    std::filesystem::remove(target);
+    expect_one_error(run_command(run2 + "coarse_solve --json " + link + " --solution " + target), 2,
+                     "whose place it would take");
+}
+
 TEST(Programs, FilesInDevShmAreFilesAndOpenOnesAreAppendedTo) {
     const scratch_folder shm("/dev/shm");
     const std::string file = shm / "result", log = shm / "log";
@@ -668,13 +689,26 @@ TEST(Programs, ALargeExitCodeIsNoSignal) {
                                        " ] && sleep 0.3; [ \\$HALOCLINE_RANK = 0 ] && exit " + code + "; exit 3\"");
 
                 EXPECT_EQ(run.exit_code, std::stoi(code)) << where << waits << run.err;
-                EXPECT_EQ(run.err, "") << where << waits << code;
+                expect_one_error(run, std::stoi(code), ") on ");
+                EXPECT_TRUE(run.err.starts_with("halocline-run: rank 0 (pid ")) << where << waits << run.err;
+                EXPECT_TRUE(contains(run.err, " ended with exit code " + code + ", before any rank")) << run.err;
             }
         }
         const auto ended = shell(launch + "sh -c \"kill -SEGV \\$\\$\"");
         EXPECT_EQ(ended.exit_code, 139) << where << ended.err;
         EXPECT_TRUE(contains(ended.err, ") was ended by signal 11 (Segmentation fault)")) << where << ended.err;
     }
+}
+
+TEST(Programs, ARankThatFailsAndNeverJoinedTheJobIsNamed) {
+    const std::string launch = bin + "halocline-run -n 2 -- ";
+
+    expect_one_error(run_command(launch + "false"), 1, " ended with exit code 1, before any rank had joined the job");
+    expect_one_error(shell(launch + "sh -c \"[ \\$HALOCLINE_RANK = 0 ] || exit 5\""), 5, "halocline-run: rank 1 (pid ");
+    for (const char* silent : {"true", "sh -c \"exit 2\""}) EXPECT_EQ(shell(launch + silent).err, "") << silent;
+    expect_one_error(run_command(launch + bin + "heat4d --steps many"), 2, "heat4d: error: --steps 'many'");
+    const auto late = run_command(bin + "halocline-run -n 2 --timeout 0.3 -- sleep 5");
+    EXPECT_FALSE(contains(late.err, "joined")) << late.err;
 }
 
 struct late_reading {

@@ -554,7 +554,6 @@ TEST(MessengerWithdrawal, FarewellsAreSaidWhenNothingMovesAnyMore) {
         options);
 }
 
-/// With these options both ends copy every message; one that doesn't fit is copied by neither.
 /// By then its buffer may hold anything.
 TEST(MessengerBetweenRanks, ASendWhoseMessengerIsGoneIsNotReceivedAnyMore) {
     on_ranks({2}, [](const job& j) {
@@ -572,15 +571,20 @@ TEST(MessengerBetweenRanks, ASendWhoseMessengerIsGoneIsNotReceivedAnyMore) {
                     j.barrier();
                 } else {
                     message_info info;
-                    while (kept && !m->probe(0, 3, info)) std::this_thread::yield();
+                    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+                    while (kept && j.rank() == 1 && !m->probe(0, 3, info) && std::chrono::steady_clock::now() < end)
+                        std::this_thread::yield(); // over a network it may never be announced
                     j.barrier();
-                    EXPECT_EQ(m->recv(data, 0, 3), status::aborted) << m->pending();
+                    if (j.rank() == 1) {
+                        EXPECT_EQ(m->recv(data, 0, 3), status::aborted) << m->pending();
+                    }
                 }
                 j.barrier();
             }
     });
 }
 
+/// With these options both ends copy every message; one that doesn't fit is copied by neither.
 TEST(MessengerWithdrawal, AMessageThatIsTooLongIsNotWrittenByItsSenderEither) {
     if (ranks_are_processes()) GTEST_SKIP() << "ranks as threads only";
     for (int round = 0; round < 300; ++round) { // many, because the sender must look at the right moment to fail

@@ -124,6 +124,38 @@ TEST_F(Reader, AnAbbreviationIsNearWhatItStandsFor) {
     unsetenv("HALOCLINE_HMC_DEV");
 }
 
+TEST_F(Reader, WhatIsNearNoKeyIsToldTheKeysOfItsSection) {
+    EXPECT_EQ(refused("[hmc]\nzzzzzz = 3\n"),
+              ":2:10: unknown key '[hmc] zzzzzz'; known are [hmc] steps, beta, hot, device");
+    EXPECT_EQ(refused("[hmc.x]\nsteps = 3\n"), ":1:1: unknown key '[hmc] x'; known are [hmc] steps, beta, hot, device");
+    EXPECT_EQ(refused("[hmc]\n" + std::string(200, 'z') + " = 3\n"),
+              ":2:204: unknown key '[hmc] " + std::string(74, 'z') + "...'; known are [hmc] steps, beta, hot, device");
+}
+
+/// The parser of TOML calls itself for each part of a name.
+TEST_F(Reader, ADeepNameIsRefusedBeforeItsPartsFillTheStack) {
+    std::string parts;
+    for (int n = 0; n < 300'000; ++n) parts += "a.";
+    const std::string why = ": a key or section with more than 16 dots in its name";
+
+    EXPECT_EQ(refused("# deep\n" + parts + "a = 1\n"), ":2" + why);
+    EXPECT_EQ(refused("[" + parts + "a]\n"), ":1" + why);
+    EXPECT_EQ(refused("a = [\n{b = \"\"\"\n\\\"\"\"\"\"\", " + parts + "a = 1}]\n"), ":3" + why);
+    EXPECT_EQ(refused("'\"'." + parts + "a = 1\n"), ":1" + why);
+}
+
+TEST_F(Reader, DotsInTextsCommentsAndListsAreNoDepth) {
+    const std::string dots(1000, '.');
+    std::string list = "1.5";
+    for (int n = 0; n < 100; ++n) list += ", 1.5";
+
+    EXPECT_EQ(refused("# " + dots + "\n[flow]\na = \"" + dots + "\"\nb = '''\n" + dots + "''''\nc = [" + list +
+                          "]\nd = \"\\\"" + dots + "\" # '\n[hmc]\nsteps = 5\n",
+                      other_sections::left_alone),
+              "");
+    EXPECT_EQ(reader_.values().steps, 5);
+}
+
 TEST_F(Reader, ErrorsAreOneLineThatNoTerminalObeys) {
     EXPECT_EQ(refused("[hmc]\nsteps = \"1\\n\\u001b[31m\\u007f\u00e9\"\n"),
               ":2:9: [hmc] steps = '1??[31m?\u00e9': expected a whole number from 1 to 1000");

@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <functional>
 #include <string>
 
@@ -126,6 +127,20 @@ TEST(GaugeConfiguration, WhatIsWrongInBothFormatsIsRefused) {
 
     for (const std::string& content : {flipped, ddalphaamg_file(0.1)})
         EXPECT_THROW(read(content, [](const dirac::verified_links&, const box&) {}), file_error);
+}
+
+/// Its owner knows which of the two it is.
+TEST(GaugeConfiguration, WhatIsWrongIsToldForBothFormats) {
+    const std::string wrong_head = openqcd(lattice_extents, random_link, 0.1);
+
+    const std::string told = refusal([&] { read(wrong_head, [](const dirac::verified_links&, const box&) {}); });
+
+    const auto first = told.find("': read as DDalphaAMG: plaquette "), second = told.find("; read as openQCD: ");
+    EXPECT_NE(first, std::string::npos) << told;
+    ASSERT_NE(second, std::string::npos) << told;
+    char figure[40];
+    std::snprintf(figure, sizeof figure, "plaquette %.12f, but", plaquette_of(random_link));
+    EXPECT_NE(told.find(figure, second), std::string::npos) << told;
 }
 
 } // namespace

@@ -4,7 +4,9 @@
 #include "pack_oracle.hpp"
 #include "random_exchanges.hpp"
 
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 
 using namespace halocline_test;
 
@@ -139,5 +141,29 @@ TEST(PlanOfProcesses, GhostsStayRightOverManyExchanges) {
         p.start(x);
         ASSERT_EQ(p.finish(), comm::status::ok);
         ASSERT_EQ(wrong_ghosts<double>(p, cut, 2, epoch), 0) << "rank " << j.rank() << " epoch " << epoch;
+    }
+}
+
+/// Ranks of one thread wait for exchange b, and those of two for a, for longer than it takes to be looked at; then the
+/// second threads start b. Only ranks of two threads know that. Networks are for one thread at a time.
+TEST(PlanOfProcesses, ThreadsThatStartLateStopNoJob) {
+    const comm::job& j = the_job();
+    if (transport() != "shm") return;
+    const auto cut = lattice::decomposition::even({2, 2, 2, 2 * j.ranks()}, {1, 1, 1, j.ranks()});
+    const lattice::field<double> x(cut.local_box(j.rank()).extents, 2);
+    halo::plan a(j, cut, {.name = "a", .bytes_per_site = 16}), b(j, cut, {.name = "b", .bytes_per_site = 16});
+    const auto exchange = [&](halo::plan& p) {
+        p.start(x);
+        EXPECT_EQ(p.finish(), comm::status::ok) << p.options().name << ", rank " << j.rank();
+    };
+    if (j.rank() % 2 == 0) {
+        exchange(b);
+        exchange(a);
+    } else {
+        std::jthread late([&] {
+            std::this_thread::sleep_for(std::chrono::milliseconds(300));
+            exchange(b);
+        });
+        exchange(a);
     }
 }

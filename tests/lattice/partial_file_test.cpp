@@ -152,6 +152,56 @@ TEST(PartialFile, OfAnotherUsersKilledRunIsReplaced) {
     }
 }
 
+mode_t permissions_of(const std::string& path) {
+    struct stat status {};
+    EXPECT_EQ(::stat(path.c_str(), &status), 0) << path;
+    return status.st_mode & 07777;
+}
+
+TEST(PartialFile, KeepsThePermissionsOfTheFileThatItReplaces) {
+    const scratch_folder scratch;
+    const std::string path = scratch / "x";
+    std::filesystem::permissions(scratch / "", std::filesystem::perms::all);
+    for (const mode_t mode : {0600, 0640, 0444, 0666}) {
+        EXPECT_TRUE(holds_for_other_user([&] { // whom 0444 keeps from writing
+            std::ofstream(path) << "old";
+            ::chmod(path.c_str(), mode);
+            partial_file file(path);
+            file.create();
+            if ((permissions_of(file.name()) & ~mode_t{S_IRUSR | S_IWUSR}) != (mode & ~mode_t{S_IRUSR | S_IWUSR}))
+                return false;
+            file.publish();
+            write_text_file(path, "new");
+            return true;
+        }));
+
+        EXPECT_EQ(permissions_of(path), mode);
+        EXPECT_EQ(read_text(path), "new");
+        std::filesystem::remove(path);
+    }
+}
+
+TEST(PartialFile, OfALinkIsThatOfItsTargetThereOrNot) {
+    const scratch_folder scratch;
+    const std::string link = scratch / "link", target = scratch / "folder/target";
+    std::filesystem::create_directory(scratch / "folder");
+    std::filesystem::create_symlink("folder/second", link);
+    std::filesystem::create_symlink(target, scratch / "folder/second");
+    std::filesystem::create_symlink("ring", scratch / "ring");
+
+    EXPECT_EQ(partial_name(link), target + ".partial");
+    for (const std::string text : {"first", "second"}) {
+        write_text_file(link, text);
+
+        EXPECT_TRUE(std::filesystem::is_symlink(link));
+        EXPECT_TRUE(std::filesystem::is_symlink(scratch / "folder/second"));
+        EXPECT_FALSE(std::filesystem::is_symlink(target));
+        EXPECT_EQ(read_text(target), text);
+    }
+    EXPECT_NE(refusal(scratch / "ring").find("Too many levels"), std::string::npos) << refusal(scratch / "ring");
+    EXPECT_TRUE(std::filesystem::is_symlink(scratch / "ring"));
+}
+
 TEST(PartialFile, ThatWasTakenAwayIsNotTakenForThisOne) {
     const scratch_folder scratch;
     const std::string path = scratch / "x";

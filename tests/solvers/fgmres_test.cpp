@@ -251,4 +251,34 @@ TEST(Gmres, RefusesANilpotentMatrix) {
     EXPECT_LE(report.iterations, n);
 }
 
+/// As where an operator is singular and corrections are so large that they round everything else away.
+TEST(Fgmres, LeavesXAsItWasBeforeACycleThatMadeTheResidualGrow) {
+    std::mt19937_64 g(31);
+    for (const int good_cycles : {0, 1, 2})
+        for (const bool guessed : {false, true}) {
+            const linear_system system = friendly_system(g, 20);
+            linear_system before = system, after = system;
+            before.x = after.x = random_vector(g, 20);
+            fgmres_options o = with(1e-12, 2, 2 * good_cycles);
+            o.use_initial_guess = guessed;
+            const solve_report expected = before.fgmres(before.apply(), o);
+            const int first_residual = guessed ? 1 : 0;
+            int applied = 0;
+            const auto wrong = [&](vector& y, const vector& x) { // from the residual after the next cycle on
+                const status s = after.apply()(y, x);
+                if (++applied >= first_residual + 3 * (good_cycles + 1)) after.space.scale(y, 1e6);
+                return s;
+            };
+            workspace work(after.space, 2);
+            o.max_iterations = 100;
+
+            const solve_report report = fgmres(after.space, wrong, after.apply(), after.b, after.x, work, o);
+
+            EXPECT_EQ(report.status, solve_status::breakdown) << to_string(report.status);
+            EXPECT_EQ(report.iterations, 2 * (good_cycles + 1));
+            EXPECT_EQ(after.x, before.x) << good_cycles << guessed;
+            EXPECT_EQ(report.relative_residual, expected.relative_residual);
+        }
+}
+
 } // namespace

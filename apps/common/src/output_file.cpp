@@ -44,7 +44,7 @@ bool is_stream(const std::string& path) {
     std::error_code none;
     const auto status = std::filesystem::status(path, none);
     if (std::filesystem::exists(status)) return !std::filesystem::is_regular_file(status);
-    return std::filesystem::path(path).lexically_normal().parent_path() == "/dev";
+    return std::filesystem::path(lattice::link_target(path)).lexically_normal().parent_path() == "/dev";
 }
 
 bool is_folder(const std::string& path) {
@@ -58,7 +58,7 @@ bool same_file(const std::string& a, const std::string& b) {
     if (a.empty() || b.empty()) return false;
     std::error_code none;
     const auto place = [&](const std::string& path) { // which may not be there yet; relative ones stay so unless it is
-        return std::filesystem::weakly_canonical(std::filesystem::absolute(path, none), none);
+        return std::filesystem::weakly_canonical(std::filesystem::absolute(lattice::link_target(path), none), none);
     };
     return std::filesystem::equivalent(a, b, none) || place(a) == place(b);
 }
@@ -76,7 +76,9 @@ void check_others(const std::string& flag, const std::string& path, flagged_file
 }
 
 void check_file(const std::string& flag, const std::string& path) {
-    const std::string temporary = temporary_beside(path);
+    const std::string target = lattice::link_target(path), temporary = temporary_beside(target);
+    std::error_code none;
+    if (std::filesystem::is_symlink(target, none)) throw input_error(wrong(flag, path, std::strerror(ELOOP)));
     const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (file < 0) throw input_error(wrong(flag, path, std::strerror(errno)));
     ::close(file);
@@ -153,8 +155,6 @@ void text_output::open(const flagged_files& others) {
         stream_ = open_stream(flag_, path_);
         return;
     }
-    // a link stays, and its target is replaced
-    if (auto target = std::filesystem::canonical(path_, none); !none) path_ = target;
     check_others(flag_, path_, others);
     check_file(flag_, path_);
     check_partial(program_, flag_, path_);

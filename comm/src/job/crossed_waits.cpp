@@ -33,8 +33,8 @@ bool has_other_threads(const job_core& core) noexcept {
     }
 }
 
-/// May the job be ended for a wait that began at `since`? What a thread begins late would end the wait, so it has nearly
-/// all the time that a wait may take.
+/// May a wait that began at `since` be ended? Only this rank knows whether another thread of its process may still begin
+/// what the peer waits for: such a thread has nearly all the time that a wait may take.
 bool is_late_enough(job_core& core, std::uint64_t since) noexcept {
     const double deadline = std::chrono::duration<double>(core.options.deadline).count();
     return !has_other_threads(core) || core.stalls.waited(since) > 0.9 * deadline;
@@ -109,10 +109,10 @@ status crossed_waits::look(job_core& core, std::uint32_t plan_id, std::uint64_t 
             continue;
         const std::uint64_t begun = there->begun(there->owner), next = begun + 1;
         if (begun == never || in_a_word(set_in(awaited), next) != awaited) continue;
+        if (!is_late_enough(core, since)) continue; // before it says so, because the peer may act on it
         own.unbegun_epoch.store(awaited, std::memory_order_release);
         // Read after awaited_epoch: so it is of the peer's present wait, which can't end before this rank's.
         if (its.unbegun_epoch.load(std::memory_order_acquire) != awaited_here) continue;
-        if (!is_late_enough(core, since)) continue;
         const int first = std::min(core.rank, peer); // both ranks may find out at once
         try {
             core.publish(

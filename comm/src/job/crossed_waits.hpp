@@ -6,8 +6,8 @@
 // a peer waits for something that it has not begun, that it has not. It begins nothing before its wait ends. So if two
 // ranks say that of what the other waits for, neither wait can end. Messages under way, peers that are ahead, and calls
 // that cross but overlap (begin A, begin B; begin B, begin A) don't look like that. A rank of which several threads
-// begin epochs says nothing: one of them may begin what the peer waits for during the wait of another. Where the process
-// has threads that have begun nothing yet, and might, the job is only ended when the deadline is about to end it anyway.
+// begin epochs says nothing: one of them may begin what the peer waits for during the wait of another. A rank whose
+// process has threads that have begun nothing yet, and might, says so only when the deadline is about to end the job.
 #pragma once
 
 #include <halocline/comm/detail/thread_mark.hpp>

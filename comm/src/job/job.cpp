@@ -3,6 +3,7 @@
 
 #include "job_core.hpp"
 #include "say.hpp"
+#include "waiting.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -53,7 +54,8 @@ std::vector<int> job::nodes() const {
     return nodes;
 }
 void job::progress() const noexcept {
-    core_->background.run_all();
+    std::uint64_t calls = core_->progress_calls.fetch_add(1, std::memory_order_relaxed);
+    give_way(*core_, calls);
     core_->make_progress();
 }
 void job::warn(std::string_view text) const noexcept {

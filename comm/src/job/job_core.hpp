@@ -17,6 +17,7 @@
 #include <halocline/comm/job.hpp>
 
 #include <atomic>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -57,6 +58,7 @@ class job_core {
     std::unique_ptr<liveness> watch;
     mail* post = nullptr; // set-up mail: the control plane
     mutable activity doing;
+    std::atomic<std::uint64_t> progress_calls{0};
     stall_watch stalls;
     std::unique_ptr<watchdog> guard; // only for ranks that are processes, if there is a grace time
     int known_threads = 1;        // of the process: its ranks, and what libraries started on joining; not the watchdog

@@ -2,7 +2,6 @@
 // Ranks as threads of one process: the same slabs, channels and failure records; peers use the owner's mapping.
 #include "job_core.hpp"
 #include "node/measure_at_start.hpp"
-#include "process_look.hpp"
 
 #include <halocline/comm/clock.hpp>
 #include <halocline/comm/processors.hpp>
@@ -16,6 +15,12 @@
 
 namespace halocline::comm {
 namespace {
+
+#ifdef __SANITIZE_THREAD__
+constexpr int threads_of_sanitizer = 1;
+#else
+constexpr int threads_of_sanitizer = 0;
+#endif
 
 /// What the rank-threads share.
 struct thread_world {
@@ -142,7 +147,7 @@ void run_threads(int ranks, const std::function<void(const job&)>& body, const j
     const processor_share each{usable_processors(), processor_quotas(), threads_per_rank()};
     const std::vector<int> given = one_processor_each({static_cast<std::size_t>(ranks), each.processors});
     const auto quotas = exceeded_quotas(std::vector(static_cast<std::size_t>(ranks), each));
-    world->threads = look_at("self").threads + ranks - 1;
+    world->threads = ranks + threads_of_sanitizer;
     std::vector<std::exception_ptr> errors(static_cast<std::size_t>(ranks));
     const auto run = [&](int r) {
         try {

@@ -171,7 +171,8 @@ std::string watchdog::own_report() const {
     const std::string doing =
         awaited == failure_record::nobody
             ? " while this rank computed, or was in a call of another library: it did not ask for its messages since"
-            : " while this rank waited for " + core_.name_of(awaited) + ": a library that it asked did not return";
+            : " while this rank waited for " + core_.name_of(awaited) +
+                  ": a call of a network's library (MPI, libfabric, libibverbs) did not return";
     return core_.end_of_job(doing).text;
 }
 

@@ -22,7 +22,11 @@ const bad_input bad_inputs[] = {
     {"--mpi 1.2.1.1 --blocks 8.8.8.8", "--blocks 4.4.4.4 allows it"},
     {"--blocks 3.4.4.4", "does not divide"},
     {"--vectors 0", "whole number from 1"},
-    {"--blocks 1.1.1.2 --vectors 28", "12"},
+    {"--gauge HERE/4444.ildg --vectors 6 --m0 -3.999999999999 --csw 0", // the smoother divides by 1e-12
+     "is the gauge field, or are m0 and csw, what they should be? (m0 = -3.999999999999, csw = 0)"},
+    {"--blocks 1.1.1.2 --vectors 28", "--vectors 28: too many for --blocks 1.1.1.2; such a block has room for 12"},
+    {"--gauge HERE/1112.ildg --dry-run",
+     "too many for --blocks 1.1.1.2, the default here; such a block has room for 12"},
     {"--tol nan", "relative residual"},
     {"--rhs twos", "ones, unit or random, or file:PATH"},
     {"--rhs file:", "or file:PATH"},
@@ -100,6 +104,7 @@ void write_inputs(const scratch_folder& scratch) {
     std::ofstream(scratch / "broken.toml") << "[solver\n";
     std::ofstream(scratch / "not-a-gauge-file") << "hello";
     write_smooth(scratch / "small.ildg", {2, 2, 2, 2});
+    write_smooth(scratch / "1112.ildg", {1, 1, 1, 2});
     write_smooth(scratch / "4444.ildg", {4, 4, 4, 4});
     write_source(scratch / "small.lime", {2, 2, 2, 2});
     write_source(scratch / "4444.lime", {4, 4, 4, 4});
@@ -182,7 +187,8 @@ TEST(BadInput, RanksThatTheBlocksForbidAreToldWhichBlocksAllowThem) {
 
 TEST(BadInput, IsToldBeforeTheDemoConfigurationIsMade) {
     const scratch_folder scratch;
-    for (const char* flag : {"--grid 12.8.8.8", "--blocks 3.4.4.4", "--mpi 4.1.1.1", "--grid 400.400.400.400"}) {
+    for (const char* flag : {"--grid 12.8.8.8", "--blocks 3.4.4.4", "--mpi 4.1.1.1", "--grid 400.400.400.400",
+                             "--blocks 1.1.1.2 --vectors 13", "--blocks 1.1.1.2 --vectors 13 --dry-run"}) {
         const auto run = run_command("env HALOCLINE_DATA_DIR=" + (scratch / "") + " " + on_ranks(2, flag));
 
         EXPECT_EQ(run.exit_code, 2) << flag << run.err;

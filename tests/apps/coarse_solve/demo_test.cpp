@@ -97,9 +97,15 @@ TEST(Demo, ConfigurationOfTwoJobsAtOnceAfterAKilledOneIsOneFile) {
 }
 
 TEST(Demo, DryRunPrintsTheCutAndStops) {
-    const auto run = run_command(on_ranks(4, "--dry-run --json not-written.json"));
+    const scratch_folder scratch;
+
+    const auto run = run_command("env HALOCLINE_DATA_DIR=" + (scratch / "") + " " +
+                                 on_ranks(4, "--dry-run --json not-written.json"));
 
     EXPECT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_TRUE(std::filesystem::is_empty(scratch / "")) << "the demo configuration was made";
+    EXPECT_NE(run.out.find("lattice        8.8.8.8 (4096 sites), the demo configuration\n"), std::string::npos)
+        << run.out;
     EXPECT_NE(run.out.find("--dry-run writes nothing to 'not-written.json'"), std::string::npos) << run.out;
     EXPECT_FALSE(std::filesystem::exists("not-written.json"));
     EXPECT_NE(run.out.find("rank grid      1.1.2.2"), std::string::npos) << run.out;

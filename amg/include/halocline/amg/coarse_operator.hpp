@@ -43,7 +43,7 @@ class coarse_operator {
                     std::shared_ptr<const lattice::site_order> order, int vectors);
 
     /// Galerkin: D_c = P^dagger D P, and the inverses of the odd diagonal blocks. Collective.
-    /// Err: error naming the global coordinate of a coarse site whose diagonal block is singular.
+    /// Err: input_error naming the global coordinate of a coarse site whose diagonal block is singular.
     /// Cost: 2 * vectors applications of D, and 3 reads of P per 4 of them.
     [[nodiscard]] comm::status define(const aggregation& p, dirac::wilson_clover<float>& d);
 

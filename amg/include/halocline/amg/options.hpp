@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Choices and results of the multigrid solver of [Frommer2014]. Default numbers are those of DDalphaAMG's sample input;
-// they never fail on a valid lattice.
+// Choices and results of the multigrid solver of [Frommer2014]. Default numbers are those of DDalphaAMG's sample input.
+// On a lattice so small that default_blocks() have fewer than 5 sites they are refused: take at most most_vectors().
 #pragma once
 
 #include <halocline/comm/transport_counts.hpp>
@@ -19,13 +19,16 @@ namespace halocline::amg {
 /// whole extent.
 lattice::coordinate default_blocks(const lattice::coordinate& global);
 
+/// The largest number of test vectors that a block has room for: complex components of one chirality on its sites.
+std::int64_t most_vectors(const lattice::coordinate& block);
+
 /// GMRES sums all products with its basis in one global_sum, two numbers per vector.
 inline constexpr int longest_restart = 510;
 
 /// Equal on every rank, except for lane_width.
 struct solver_options {
     std::optional<lattice::coordinate> blocks; ///< extents of Schwarz blocks and aggregates; none: default_blocks()
-    int vectors = 28;                          ///< test vectors; N_c = 2 * vectors
+    int vectors = 28;                          ///< test vectors, at most most_vectors(); N_c = 2 * vectors
     int setup_iterations = 4;                  ///< inverse iterations, each with the multigrid of the previous step
     int sweeps = 2;                            ///< SAP sweeps, after the coarse-grid correction
     int block_steps = 4;                       ///< minimal residual steps per block solve

@@ -35,7 +35,8 @@ class solver {
     /// Called at each step of setup() and solve(), on every rank; must not throw.
     void on_progress(progress_callback tell) { tell_ = std::move(tell); }
 
-    /// Builds the hierarchy. Collective.  Err: error, job_error on every rank.
+    /// Builds the hierarchy. Collective.  Err: on every rank input_error, which names m0 and csw, if these links and
+    /// parameters allow none; job_error.
     void setup();
 
     /// Solves D x = b from x = 0. Collective.  Shape: lexicographic, 24 components.  Pre: setup().
@@ -48,6 +49,7 @@ class solver {
   private:
     comm::job job_;
     solver_options options_;
+    double m0_, csw_;
     dirac::wilson_clover<double> d_;
     dirac::wilson_clover<float> d32_;
     two_level hierarchy_;

@@ -61,7 +61,8 @@ class two_level {
     two_level(const two_level&) = delete;
 
     /// Test vectors, aggregation, coarse operator. Collective.
-    /// Err: error on every rank (a vector of norm 0 or NaN, singular diagonal block); job_error.
+    /// Err: input_error on every rank (a vector of norm 0 or NaN, dependent vectors, singular diagonal block);
+    /// job_error.
     void setup(const progress_callback& tell = {});
 
     /// x = one cycle on D x = b.  Collective.  Pre: setup().

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files that a program writes at its end, after work that would be lost: checked before the work, and written
-// completely or not at all.
+// completely or not at all. A link stays: the file that it leads to is written, also if it is not there yet.
 #pragma once
 
 #include <halocline_app/main.hpp>

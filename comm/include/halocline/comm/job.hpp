@@ -185,7 +185,8 @@ class job {
     void collectively(const std::function<void()>& work) const;
 
     /// Advances what peers wait for while this rank waits for something outside of halocline: call it in loops around
-    /// MPI_Test, for example. Every wait and test of halocline does so, too. Never waits.  Cost: as one poll of a wait.
+    /// MPI_Test, for example. Every wait and test of halocline does so, too. Never waits, but yields where ranks share
+    /// cores. If a rank dies, this one's watchdog ends the process.  Cost: as one poll of a wait.
     void progress() const noexcept;
     /// Writes a line on stderr that names this rank, for what no call can report.
     void warn(std::string_view text) const noexcept;

@@ -24,7 +24,8 @@ struct file_section {
     std::vector<file_entry> entries;
 };
 
-/// Err: config_error with the place in the file; also if it is larger than 1 MiB, or not a regular file.
+/// Err: config_error with the place in the file; also if it is larger than 1 MiB, not a regular file, or has a key of
+/// many parts.
 [[nodiscard]] std::vector<file_section> read_file(const std::string& path);
 
 } // namespace halocline::config

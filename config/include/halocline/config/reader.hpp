@@ -31,7 +31,7 @@ enum class other_sections {
 
 // The parts of a reader that do not depend on the table.
 
-/// The index of a key in `known`.  Err: config_error with the nearest one.
+/// The index of a key in `known`.  Err: config_error with the nearest one, or with what its section has.
 [[nodiscard]] std::size_t place_of(const std::string& key_path, const std::vector<key_name>& known,
                                    const std::string& where);
 /// Does this section contain keys of `known`?  Err: config_error for a foreign section, if `others` refuses it.

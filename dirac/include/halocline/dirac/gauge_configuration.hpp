@@ -22,7 +22,8 @@ struct verified_links {
 };
 /// Reads a file that lattice::open_gauge_file() opened. Collective.
 /// Pre:  the lattice that was cut has the file's extents, or multiples of them: then the file is repeated periodically.
-/// Err:  input_error on every rank: a lattice of other extents; file_error: a damaged file.
+/// Err:  input_error on every rank: a lattice of other extents; file_error: a damaged file, with what is wrong
+///       in each format that it may have.
 /// Cost: a file of openQCD is read twice: only its plaquette, not its header, distinguishes it from DDalphaAMG's.
 verified_links read_configuration(const comm::job& j, const lattice::decomposition& cut,
                                   const lattice::gauge_file& file);

@@ -132,7 +132,8 @@ class region_plan {
     /// Waits until everything is in place here, and everything this rank sends has left. In a team it returns when
     /// every member has called it.
     /// Err: aborted, usually within 0.1 s, if a peer of this node waits for another plan or sum, and neither rank has
-    ///      begun what the other waits for.
+    ///      begun what the other waits for; in a process with other threads, which might begin it, at nine tenths of
+    ///      the deadline.
     [[nodiscard]] comm::status finish(team t = {}) noexcept;
     /// finish() that throws on a bad status.
     /// Err: input_error: start() was given a binding that does not exist, or came before finish(), or finish() without

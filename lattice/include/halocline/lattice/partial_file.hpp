@@ -10,16 +10,20 @@
 
 namespace halocline::lattice {
 
-/// The name of `path` until it is complete: `path`.partial.
+/// The file that is written for `path`: where a link leads, whether or not there is a file yet. A link in a circle, or
+/// to what is no regular file, stays as it is.
+std::string link_target(const std::string& path);
+/// The name of `path` until it is complete: link_target(path).partial.
 std::string partial_name(const std::string& path);
 /// Whoever is writing `path` now, such as "process 17 (coarse_solve)"; "" if nobody is, or the file system has no
 /// locks. A partial file without a writer was left by a killed run.  Err: file_error if it can't be opened to see that.
 std::string partial_writer(const std::string& path);
 
-/// A file being written. Its lock belongs to this process, and vanishes with it however it ends.
+/// A file being written. It gets the permissions of the file that it replaces. Its lock belongs to this process, and
+/// vanishes with it however it ends.
 class partial_file {
   public:
-    explicit partial_file(std::string path);
+    explicit partial_file(const std::string& path);
     partial_file(const partial_file&) = delete;
     partial_file& operator=(const partial_file&) = delete;
     /// Removes the file if it was created and not published.
@@ -31,7 +35,7 @@ class partial_file {
     /// Err: file_error, among others if that run is still writing, or if nobody can tell because a file of that name
     /// can't be opened; input_error if `path` exists and is not a regular file.
     void create();
-    /// Renames it to `path`, durably.  Pre: created, and its content is on disk.  Err: file_error.
+    /// Renames it to link_target(path), durably.  Pre: created, and its content is on disk.  Err: file_error.
     void publish();
 
   private:

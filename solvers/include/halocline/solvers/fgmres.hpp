@@ -13,6 +13,7 @@
 #include <halocline/solvers/solve_run.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 #include <span>
 #include <string>
@@ -47,6 +48,7 @@ class fgmres_workspace {
     std::vector<V> z;                       ///< z_j = M_j v_j; empty without a preconditioner
     std::vector<complex> h, scratch;        ///< one column of the Hessenberg matrix; Gram-Schmidt's second pass
     hessenberg_least_squares least_squares; ///< min_y || beta e_1 - H y ||
+    std::size_t kept = 0;                   ///< the v that holds the x of the last cycle's start; 0: none
 
   private:
     static int checked(int restart_length) {
@@ -105,6 +107,8 @@ cycle_end fgmres_cycle(S& space, A& a, M& m, double beta, V& x, fgmres_workspace
     }
     // x = x + Z y, y = R^{-1} g
     const std::span<const complex> y = work.least_squares.solve(S::epsilon);
+    work.kept = run.from_zero() ? 0 : y.size();
+    if (work.kept > 0) space.copy(v[work.kept], x); // the next residual needs v_0 only
     space.combine(x, 1, y, z.first(y.size()));
     return end;
 }
@@ -113,9 +117,14 @@ template <class V, vector_space<V> S, linear_operator<V> A, class M, class Callb
 solve_report flexible_gmres(S& space, A& a, M& m, const V& b, V& x, fgmres_workspace<V>& work,
                             const fgmres_options& options, Callback& on_iteration) {
     solve_run run(options);
-    return run.repeat(space, a, b, x, work.v[0], [&](double beta) {
+    const auto cycle = [&](double beta) {
         return fgmres_cycle(space, a, m, beta, x, work, options, run, on_iteration);
-    });
+    };
+    const auto undo = [&] {
+        if (work.kept > 0) space.copy(x, work.v[work.kept]);
+        return work.kept > 0;
+    };
+    return run.repeat(space, a, b, x, work.v[0], cycle, undo);
 }
 
 } // namespace detail

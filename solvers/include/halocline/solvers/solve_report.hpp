@@ -17,7 +17,8 @@ enum class solve_status : std::uint8_t {
     unverified,       ///< the recurrence reached the tolerance; options.verify = false skipped the true residual
     max_iterations,   ///< the iterations ran out
     stagnated,        ///< no progress within options.stagnation_window iterations
-    breakdown,        ///< the Krylov space closed without the solution, or rounding took over: A (or A M) is singular
+    breakdown,        ///< the Krylov space closed without the solution, or rounding took over: A (or A M) is singular;
+                      ///< of GMRES x is that before the last cycle, if the cycle made the residual grow
     not_finite,       ///< NaN or infinity in the data or the arithmetic; x is worthless
     source_too_small, ///< not 0, but residuals at the tolerance would lose digits to underflow; scale b
     failed_communication, ///< a peer died or a wait timed out: see solve_report::communication

@@ -28,6 +28,11 @@ enum class cycle_end : std::uint8_t {
     failed_communication, ///< solve_report::communication says how
 };
 
+/// Stands for a solver that does not keep the x with which a cycle began.
+struct keeps_no_start {
+    bool operator()() const noexcept { return false; }
+};
+
 class solve_run {
   public:
     explicit solve_run(const solve_options& options) : options_(options) {
@@ -41,9 +46,10 @@ class solve_run {
 
     /// Solves A x = b: computes the true residual r = b - A x, lets cycle(||r||) improve x from it, and starts again,
     /// until the residual meets the tolerance or there is no point in going on.
-    /// `cycle` returns a cycle_end, and may overwrite r.
-    template <class V, vector_space<V> S, class A, class Cycle>
-    [[nodiscard]] solve_report repeat(S& space, A& a, const V& b, V& x, V& r, Cycle&& cycle) {
+    /// `cycle` returns a cycle_end, and may overwrite r. `undo` makes x what it was when the last cycle began, if that
+    /// was not at x = 0; false: it can't. A last cycle that made the residual grow is undone when the solve is given up.
+    template <class V, vector_space<V> S, class A, class Cycle, class Undo = keeps_no_start>
+    [[nodiscard]] solve_report repeat(S& space, A& a, const V& b, V& x, V& r, Cycle&& cycle, Undo&& undo = {}) {
         if (const auto over = begin(space, b, x)) return end(*over);
         bool x_is_zero = !options_.use_initial_guess;
         cycle_end last = cycle_end::length;
@@ -57,23 +63,32 @@ class solve_run {
                 return end(solve_status::failed_communication);
             if (!std::isfinite(rho)) return end(solve_status::not_finite);
             if (verified(rho)) return end(solve_status::converged);
-            if (last == cycle_end::stuck) return end(solve_status::stagnated);
+            const auto give_up = [&](solve_status s) {
+                if (rho > last_start) {
+                    if (from_zero_) space.set_zero(x);
+                    if (from_zero_ || undo()) report.relative_residual = last_start / b_norm_;
+                }
+                return end(s);
+            };
+            if (last == cycle_end::stuck) return give_up(solve_status::stagnated);
             // a closed space that didn't contain the solution won't contain it next time
             if (last == cycle_end::breakdown || (last == cycle_end::closed && rho > 0.5 * last_start))
-                return end(solve_status::breakdown);
+                return give_up(solve_status::breakdown);
             // These methods never make a residual grow but by rounding. If A is singular, it may grow in each cycle.
-            if (rho > most_growth * last_start) return end(solve_status::breakdown);
-            if (used_up()) return end(solve_status::max_iterations);
-            if (watch.stuck(rho, report.iterations)) return end(solve_status::stagnated);
+            if (rho > most_growth * last_start) return give_up(solve_status::breakdown);
+            if (used_up()) return give_up(solve_status::max_iterations);
+            if (watch.stuck(rho, report.iterations)) return give_up(solve_status::stagnated);
 
             if (report.iterations > 0) ++report.restarts;
             last_start = rho;
-            x_is_zero = false;
+            from_zero_ = std::exchange(x_is_zero, false);
             last = cycle(rho);
             if (const auto over = without_residual(last)) return end(*over, false);
         }
     }
 
+    /// Did the cycle under way, or the last one, begin at x = 0?
+    [[nodiscard]] bool from_zero() const noexcept { return from_zero_; }
     /// True if no iteration is left.
     [[nodiscard]] bool used_up() const noexcept { return report.iterations >= options_.max_iterations; }
     /// Records the recurrence's residual after an iteration; true if it reaches the tolerance.
@@ -146,6 +161,7 @@ class solve_run {
 
     const solve_options& options_;
     double b_norm_ = 0; ///< ||b||
+    bool from_zero_ = false;
     stopwatch watch_;
 };
 

@@ -164,7 +164,7 @@ comm::status plan::ensure_halo(const lattice::field<T>& x) noexcept {
 
 template <class T>
 comm::status plan::ensure_halo(std::span<const lattice::field<T>* const> xs) noexcept {
-    if (is_fresh(xs)) return state();
+    if (is_fresh(xs)) return status_.tell();
     start(xs);
     return finish();
 }
