@@ -21,11 +21,13 @@ spinning::spinning(const job_options& options, bool own_processor, const std::op
 }
 
 void spinning::note_yield(std::uint64_t from, std::uint64_t to) noexcept {
+    const std::atomic_ref refusal(refusal_);
+    const std::uint64_t now = refusal.load(std::memory_order_relaxed);
     if (to - from >= slice_) {
-        kept_until_ = to + refusal_;
-        refusal_ = std::min(2 * refusal_, longest_);
-    } else {
-        refusal_ = std::max(refusal_ / 2, shortest_); // not forgotten at once: the end of a slice is short, too
+        std::atomic_ref(kept_until_).store(to + now, std::memory_order_relaxed);
+        refusal.store(std::min(2 * now, longest_), std::memory_order_relaxed);
+    } else { // not forgotten at once: the end of a slice is short, too
+        refusal.store(std::max(now / 2, shortest_), std::memory_order_relaxed);
     }
 }
 

@@ -8,6 +8,7 @@
 
 #include <halocline/comm/processor_quota.hpp>
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -29,7 +30,7 @@ class spinning {
     [[nodiscard]] bool has_own_core() const noexcept { return own_core_; }
     /// May a rank whose wait first checked the clock at `begin` continue polling at `now`? In ticks.
     [[nodiscard]] bool keeps(std::uint64_t begin, std::uint64_t now) const noexcept {
-        return now - begin < budget_ || now < kept_until_;
+        return now - begin < budget_ || now < std::atomic_ref(kept_until_).load(std::memory_order_relaxed);
     }
     /// Notes a yield that lasted from `from` to `to` (ticks).  Pre: has_own_core().
     void note_yield(std::uint64_t from, std::uint64_t to) noexcept;
@@ -46,8 +47,10 @@ class spinning {
     int polls_;
     bool own_core_, told_;
     std::optional<exceeded_quota> quota_;
-    std::uint64_t budget_, slice_, shortest_, longest_, refusal_; // ticks
-    std::uint64_t kept_until_ = 0;
+    std::uint64_t budget_, slice_, shortest_, longest_; // ticks
+    // Of all threads that wait. Mutable because std::atomic_ref needs that, even to read.
+    std::uint64_t refusal_; // ticks
+    mutable std::uint64_t kept_until_ = 0;
 };
 
 } // namespace halocline::comm
