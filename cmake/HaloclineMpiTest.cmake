@@ -44,3 +44,26 @@ function(halocline_add_mpi_test name)
     endforeach()
   endforeach()
 endfunction()
+
+# halocline_add_linked_mpi_test(<folder>.<name> MPI openmpi SOURCES ... RANKS 1 2)
+#
+# A program that is itself linked with that MPI, <folder>_<name>_<mpi>, run under its mpirun. Without this MPI, or its
+# launcher, there is neither.
+function(halocline_add_linked_mpi_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "MPI" "SOURCES;RANKS")
+  string(TOUPPER ${arg_MPI} upper)
+  if(NOT TARGET halocline_use_${arg_MPI} OR NOT HALOCLINE_MPIRUN_${upper})
+    return()
+  endif()
+  string(REPLACE . _ program ${name}_${arg_MPI})
+  add_executable(${program} ${arg_SOURCES})
+  target_link_libraries(${program} PRIVATE halocline::halo halocline_use_${arg_MPI} halocline_test_support
+                        halocline_warnings)
+  set_target_properties(${program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests CXX_EXTENSIONS OFF)
+  foreach(ranks IN LISTS arg_RANKS)
+    set(test ${name}.${arg_MPI}.r${ranks})
+    add_test(NAME ${test} COMMAND ${HALOCLINE_MPIRUN_${upper}} -n ${ranks} $<TARGET_FILE:${program}>)
+    set_tests_properties(${test} PROPERTIES TIMEOUT 300 LABELS mpi PROCESSORS ${ranks}
+      ENVIRONMENT "${HALOCLINE_OPENMPI_ENVIRONMENT}")
+  endforeach()
+endfunction()

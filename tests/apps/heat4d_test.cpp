@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // heat4d from outside, and compared with its twin in plain MPI.
 #include <gtest/gtest.h>
+#include <halocline_test/passage.hpp>
 #include <halocline_test/run_command.hpp>
 #include <nlohmann/json.hpp>
 
@@ -23,14 +24,6 @@ nlohmann::json results(int ranks, const std::string& flags) {
     const command_result r = heat(ranks, flags + " --json " + (scratch / "r.json"));
     EXPECT_EQ(r.exit_code, 0) << flags << ": " << r.out << r.err;
     return nlohmann::json::parse(read_text(scratch / "r.json"), nullptr, false);
-}
-
-/// The lines from the one that starts with `first` to the one that equals `last`, inclusive.
-std::string passage(const std::string& path, const std::string& first, const std::string& last) {
-    const std::string text = read_text(std::string(HALOCLINE_SOURCE_DIR) + "/" + path);
-    const std::size_t begin = text.find("\n" + first), end = text.find("\n" + last + "\n", begin + 1);
-    if (begin == std::string::npos || end == std::string::npos) return {};
-    return text.substr(begin + 1, end + last.size() + 1 - begin);
 }
 
 } // namespace
@@ -175,11 +168,7 @@ TEST(Heat4d, DocumentsShowTheCodeThatRuns) {
     const std::string theirs = passage("apps/heat4d/heat4d_mpi.cpp", "    // Two arrays take turns", "    }");
     const std::string their_steps =
         passage("apps/heat4d/heat4d_mpi.cpp", "    for (int n = 0; n < steps; ++n) {", "    }");
-    const std::string readme = read_text(std::string(HALOCLINE_SOURCE_DIR) + "/README.md");
-    const std::string porting = read_text(std::string(HALOCLINE_SOURCE_DIR) + "/docs/porting-from-mpi.md");
 
-    for (const std::string* part : {&ours, &steps, &theirs, &their_steps}) ASSERT_FALSE(part->empty());
-    for (const std::string* part : {&ours, &their_steps}) EXPECT_NE(readme.find(*part), std::string::npos) << *part;
-    for (const std::string* part : {&steps, &theirs, &their_steps})
-        EXPECT_NE(porting.find(*part), std::string::npos) << *part;
+    expect_page_shows("README.md", {ours, their_steps});
+    expect_page_shows("docs/porting-from-mpi.md", {steps, theirs, their_steps});
 }

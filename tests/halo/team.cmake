@@ -10,17 +10,9 @@ if(LIBFABRIC_FOUND)
   halocline_add_test(halo.team_over_ofi_test SOURCES team_over_ofi_test.cpp LINK halocline::halo RANKS 2 LABELS ofi threads)
 endif()
 foreach(mpi openmpi mpich)
-  string(TOUPPER ${mpi} upper)
-  if(NOT TARGET halocline_use_${mpi} OR NOT HALOCLINE_MPIRUN_${upper})
-    continue()
+  halocline_add_linked_mpi_test(halo.team_over_mpi_test MPI ${mpi} RANKS 2 SOURCES team_over_mpi_test.cpp)
+  if(TARGET halo_team_over_mpi_test_${mpi})
+    set_target_properties(halo_team_over_mpi_test_${mpi} PROPERTIES
+      ENABLE_EXPORTS ON) # so that the module calls the functions that this program replaces
   endif()
-  set(program halo_team_over_mpi_test_${mpi})
-  add_executable(${program} team_over_mpi_test.cpp)
-  target_link_libraries(${program} PRIVATE halocline::halo halocline_use_${mpi} GTest::gtest halocline_warnings)
-  set_target_properties(${program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests CXX_EXTENSIONS OFF
-    ENABLE_EXPORTS ON) # so that the module calls the functions that this program replaces
-  set(test halo.team_over_mpi_test.${mpi}.r2)
-  add_test(NAME ${test} COMMAND ${HALOCLINE_MPIRUN_${upper}} -n 2 $<TARGET_FILE:${program}>)
-  set_tests_properties(${test} PROPERTIES TIMEOUT 300 LABELS mpi PROCESSORS 2
-    ENVIRONMENT "${HALOCLINE_OPENMPI_ENVIRONMENT}")
 endforeach()

@@ -6,11 +6,10 @@
 #include <halocline/comm/channel_set.hpp>
 #include <halocline/comm/slab.hpp>
 #include <halocline/halo/plan.hpp>
+#include <halocline_test/passage.hpp>
 
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <thread>
 
@@ -180,27 +179,15 @@ TEST(PortingErrors, ATeamWhoseMember0MayNotCallMpiIsRefused) {
         }
 }
 
-/// From the line that starts with `first` to the next line that is `last`.
-std::string passage(const std::string& file, const std::string& first, const std::string& last) {
-    std::ifstream in(std::string(HALOCLINE_SOURCE_DIR) + "/tests/comm/porting/" + file);
-    std::string text, line;
-    while (std::getline(in, line) && !line.starts_with(first)) {
-    }
-    do {
-        text += line + "\n";
-    } while (line != last && std::getline(in, line));
-    return text;
-}
-
 TEST(PortingPage, ShowsTheCodeThatIsTestedHere) {
-    std::stringstream page;
-    page << std::ifstream(std::string(HALOCLINE_SOURCE_DIR) + "/docs/porting-from-mpi.md").rdbuf();
-    const std::string shown[] = {passage("with_mpi.cpp", "    for (int n", "    }"),
-                                 passage("with_mpi.cpp", "    MPI_Request requests[4];", "    }"),
-                                 passage("with_windows.cpp", "    comm::connection low", "    }"),
-                                 passage("with_windows.cpp", "    from_low.init(); // the ghosts", "    }")};
-
-    for (const std::string& part : shown) EXPECT_NE(page.str().find(part), std::string::npos) << part;
+    const auto shown = [](const std::string& file, const std::string& first, const std::string& last) {
+        return halocline_test::passage("tests/comm/porting/" + file, first, last);
+    };
+    halocline_test::expect_page_shows("docs/porting-from-mpi.md",
+                                      {shown("with_mpi.cpp", "    for (int n", "    }"),
+                                       shown("with_mpi.cpp", "    MPI_Request requests[4];", "    }"),
+                                       shown("with_windows.cpp", "    comm::connection low", "    }"),
+                                       shown("with_windows.cpp", "    from_low.init(); // the ghosts", "    }")});
 }
 
 } // namespace

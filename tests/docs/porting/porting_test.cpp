@@ -5,15 +5,14 @@
 
 #include <halocline/comm/slab.hpp>
 #include <halocline/comm/window.hpp>
+#include <halocline_test/passage.hpp>
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <fstream>
 #include <memory_resource>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -155,27 +154,15 @@ TEST(PortingExamples, ReversedDimensionsNeedNoRankOrder) {
     }
 }
 
-/// From the line that starts with `first` to the next line that is `last`.
-std::string passage(const std::string& first, const std::string& last) {
-    std::ifstream in(std::string(HALOCLINE_SOURCE_DIR) + "/tests/docs/porting/with_halocline.cpp");
-    std::string text, line;
-    while (std::getline(in, line) && !line.starts_with(first)) {
-    }
-    do {
-        text += line + "\n";
-    } while (line != last && std::getline(in, line));
-    return text;
-}
-
 TEST(PortingExamplesPage, ShowsTheCodeThatIsTestedHere) {
-    std::stringstream page;
-    page << std::ifstream(std::string(HALOCLINE_SOURCE_DIR) + "/docs/porting-from-mpi.md").rdbuf();
-    const std::string shown[] = {
-        passage("void diffuse_with_halocline", "}"), passage("lattice::decomposition cut_of_reversed", "}"),
-        passage("    comm::connection low", "    }"), passage("    work.start();", "    work.wait_or_throw();"),
-        passage("    comm::global_sum sum", "    sum.finish_or_throw({&total, 1}); // was MPI_Wait")};
-
-    for (const std::string& part : shown) EXPECT_NE(page.str().find(part), std::string::npos) << part;
+    const auto shown = [](const std::string& first, const std::string& last) {
+        return halocline_test::passage("tests/docs/porting/with_halocline.cpp", first, last);
+    };
+    halocline_test::expect_page_shows(
+        "docs/porting-from-mpi.md",
+        {shown("void diffuse_with_halocline", "}"), shown("lattice::decomposition cut_of_reversed", "}"),
+         shown("    comm::connection low", "    }"), shown("    work.start();", "    work.wait_or_throw();"),
+         shown("    comm::global_sum sum", "    sum.finish_or_throw({&total, 1}); // was MPI_Wait")});
 }
 
 } // namespace
