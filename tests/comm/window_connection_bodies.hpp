@@ -194,12 +194,69 @@ inline void expect_refused_windows_keep_no_memory(const job& j) {
     EXPECT_LE(used.back(), used[2] + under_way * of_one) << of_one << " bytes each";
 }
 
+/// Both ends refuse tags that are not each other's, and each message contains both pairs; also where each rank connects
+/// its first connection before it makes the other's.  Pre: rank 0 or 1.
+inline void expect_wrong_tags_are_refused(const job& j) {
+    const std::vector<float> data(8);
+    const auto tags = [](int send, int receive) {
+        return "(send tag " + std::to_string(send) + ", receive tag " + std::to_string(receive) + ")";
+    };
+    struct pair {
+        int send, receive;
+    };
+    const std::pair swapped_nowhere(pair{1, 2}, pair{1, 2}), one_wrong(pair{1, 2}, pair{3, 1});
+    const std::pair in_other_orders(pair{7, 7}, pair{8, 8});
+    for (const auto& [of_0, of_1] : {swapped_nowhere, one_wrong, in_other_orders}) {
+        const auto [send, receive] = j.rank() == 0 ? of_0 : of_1;
+        connection c(j, 1 - j.rank(), {"tags", send, receive});
+        const send_window<float> w(c, data);
+        const std::string text = refusal([&] { c.connect(); });
+        EXPECT_NE(text.find("'tags' of rank 0 with rank 1 " + tags(of_0.send, of_0.receive)), std::string::npos)
+            << text;
+        EXPECT_NE(text.find("'tags' of rank 1 with rank 0 " + tags(of_1.send, of_1.receive)), std::string::npos)
+            << text;
+        EXPECT_NE(text.find("one end's send tag is the other's receive tag, and both ranks make all"),
+                  std::string::npos)
+            << text;
+    }
+}
+
+inline void expect_a_missing_own_end_is_refused(const job& j) {
+    const std::vector<float> data(8);
+    connection c(j, j.rank(), {"self", 4, 5});
+    const send_window<float> w(c, data);
+    const std::string text = refusal([&] { c.connect(); });
+    EXPECT_NE(text.find("this rank has not made its other end"), std::string::npos) << text;
+    EXPECT_NE(text.find("(send tag 4, receive tag 5)"), std::string::npos) << text;
+}
+
+/// Ranks that make their windows late, by turns, so that each tells the other of waits that end well.
+inline void expect_late_windows_are_waited_for(const job& j) {
+    if (j.ranks() >= 2 && j.rank() < 2) {
+        std::vector<int> out(1, j.rank()), in(1);
+        for (const int late : {0, 1, 1, 0, 1}) {
+            if (j.rank() == late) std::this_thread::sleep_for(std::chrono::milliseconds(250));
+            connection c(j, 1 - j.rank(), {"by turns", late + j.rank(), late + 1 - j.rank()});
+            send_window<int> send(c, out);
+            recv_window<int> recv(c, in);
+            c.connect();
+            EXPECT_EQ(recv.start(), status::ok);
+            EXPECT_EQ(send.start(), status::ok);
+            EXPECT_EQ(recv.wait(), status::ok) << recv.pending();
+            EXPECT_EQ(send.wait(), status::ok) << send.pending();
+            EXPECT_EQ(in[0], 1 - j.rank());
+        }
+    }
+    j.barrier();
+}
+
 inline void expect_unlike_ends_are_refused(const job& j) {
     if (j.ranks() >= 2 && j.rank() < 2) {
         expect_other_sizes_are_refused(j);
         expect_other_types_are_refused(j);
         expect_senders_alone_are_refused(j);
         expect_fewer_windows_are_refused(j);
+        expect_wrong_tags_are_refused(j);
         expect_refused_windows_keep_no_memory(j);
     }
     // What was joined at one end only does not obstruct what comes after it.
@@ -209,6 +266,7 @@ inline void expect_unlike_ends_are_refused(const job& j) {
         EXPECT_EQ(sum({&value, 1}), status::ok) << sum.pending();
         EXPECT_EQ(value, j.ranks());
     }
+    expect_a_missing_own_end_is_refused(j);
     EXPECT_NE(refusal([&] { connection(j, j.ranks(), {"nobody"}); }).find("is not a rank"), std::string::npos);
     j.barrier();
 }

@@ -2,6 +2,7 @@
 #include "connection_core.hpp"
 #include "control/wire.hpp"
 #include "job/waiting.hpp"
+#include "mutual_wait.hpp"
 #include "window_end.hpp"
 
 #include <halocline/comm/detail/mock_channel.hpp>
@@ -95,22 +96,30 @@ std::optional<window_counts> peers_counts(const connection_core& c, const std::s
                       std::to_string(there.recvs) + " receive windows there; each needs one of the other kind");
 }
 
+/// "send window 0 of connection 'x-low' of rank 0 with rank 3 (send tag 1, receive tag 0)"
+std::string titled_with_tags(const connection_core& c, const window_end& w) {
+    return w.title() + " (send tag " + std::to_string(c.options.send_tag) + ", receive tag " +
+           std::to_string(c.options.receive_tag) + ")";
+}
+
 /// Joins a window with its other end, if that one's card is here; `waits`: waits for it.
-/// Err: input_error: there is no such end, or it is another kind of window; rank_failure.
+/// Err: input_error: there is no such end, neither rank can make it, or it is another kind of window; rank_failure.
 void join_window(connection_core& c, window_end& w, const std::string& counts_key, bool waits) {
     job_core& core = c.job.core();
     keyed_letters& letters = core.windows.letters;
     const std::string card_key = c.peers_key(w.sends() ? 'r' : 's', w.number());
-    const std::string operation = "the other end of " + w.title() + " (send tag " + std::to_string(c.options.send_tag) +
-                                  ", receive tag " + std::to_string(c.options.receive_tag) +
-                                  " here; there the other way round)";
+    const std::string title = titled_with_tags(c, w);
     const auto is_here = [&] { return letters.find(c.peer, card_key) != nullptr; };
+    mutual_wait mutual(core, c.peer, title);
     for (waiter waiting(core); waits && !is_here();) {
         letters.collect(core.post);
         if (is_here()) break;
         if (const auto there = peers_counts(c, counts_key))
             refuse(c, *there); // letters arrive in order: no such window
-        if (const status s = waiting.again(c.peer); s != status::ok) core.raise(s, operation);
+        if (c.peer == core.rank)
+            throw input_error(title + ": this rank has not made its other end; " + mutual_wait::remedy);
+        if (waiting.looked()) mutual.look(waiting.since());
+        if (const status s = waiting.again(c.peer); s != status::ok) core.raise(s, "the other end of " + title);
     }
     if (!is_here()) return;
     const std::string card = *letters.find(c.peer, card_key);

@@ -29,6 +29,7 @@ struct open_windows {
     /// Number of connections made, by peer, send tag and receive tag: both ends count them in the order of their
     /// making.
     std::map<std::tuple<int, int, int>, std::uint32_t> connections;
+    std::uint32_t waits = 0;    ///< that connect() has begun (channels/mutual_wait.hpp)
     std::size_t count = 0;      ///< existing windows
     std::size_t sending = 0;    ///< senders' windows between post() and wait()
     std::vector<due_send*> due; ///< windows that still have to send something

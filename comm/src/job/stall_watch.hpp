@@ -26,8 +26,8 @@ class stall_watch {
     static std::chrono::milliseconds time_of_environment();
     stall_watch(const job_core& core, int ranks);
 
-    /// Seconds that the calling thread's wait, which began at `since` (ticks), has lasted, excluding times in which this rank did not
-    /// check although it should have: it was stopped itself. Called once a millisecond.
+    /// Seconds that the calling thread's wait, which began at `since` (ticks), has lasted, excluding times in which this
+    /// rank did not check although it should have: it was stopped itself. Called once a millisecond.
     double waited(std::uint64_t since) noexcept;
     /// Checks whether `peer` (-1: nobody in particular) holds up the wait, which has lasted `waited` seconds.
     void look(int peer, double waited) noexcept;
