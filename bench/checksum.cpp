@@ -4,6 +4,7 @@
 // exchanges and reads the ghosts; bare: only the exchange. Medians of rank 0's slices; one JSON line per point.
 #include "support/command_line.hpp"
 #include "support/json_line.hpp"
+#include "support/probed_facts.hpp"
 #include "support/statistics.hpp"
 
 #include <halocline/base/stopwatch.hpp>
@@ -59,10 +60,12 @@ int run(app::program& program, int argc, const char* const* argv) {
     bench::add_seconds(cli, seconds, "of the whole run, about");
     program.parse(cli, argc, argv);
     const comm::job& j = program.join();
+    bench::probed_facts facts(j);
     for (const int extent : {4, 8, 16}) {
         const auto cut =
             lattice::decomposition::even({extent, extent, extent, extent * j.ranks()}, {1, 1, 1, j.ranks()});
         contender with(j, cut, true), without(j, cut, false);
+        facts.probe();
         constexpr int rounds = 11;
         // The same on every rank: roughly the time of a step, 1 ns per byte of the box.
         const int steps =
@@ -88,6 +91,7 @@ int run(app::program& program, int argc, const char* const* argv) {
         line.add("bench", "checksum").add("transport", j.transport()).add("ranks", j.ranks()).add("L", extent);
         line.add("step_us", us(0)).add("step_us_without", us(1)).add("step_ratio", us(0) / us(1));
         line.add("bare_us", us(2)).add("bare_us_without", us(3)).add("bare_ratio", us(2) / us(3));
+        line.add(facts.line());
         std::puts(line.text().c_str());
     }
     return EXIT_SUCCESS;

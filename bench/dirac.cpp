@@ -4,6 +4,7 @@
 // rank takes while all work independently (ranks: 1): the difference is the cost of the exchange.
 #include "support/command_line.hpp"
 #include "support/json_line.hpp"
+#include "support/probed_facts.hpp"
 
 #include <halocline/amg/sap_smoother.hpp>
 #include <halocline/dirac/wilson_clover.hpp>
@@ -53,18 +54,20 @@ call_seconds time_calls(const comm::job& j, Work&& work) {
 }
 
 /// `flop`: per rank.
-void print(int ranks, const char* what, const char* type, int extent, int block, int lanes, const call_seconds& s,
-           double flop) {
+void print(const comm::job& j, const bench::json_line& facts, const char* what, const char* type, int extent, int block,
+           int lanes, const call_seconds& s, double flop) {
     bench::json_line line;
     line.add("bench", "dirac").add("what", what).add("type", type).add("extent", extent).add("block", block);
-    line.add("ranks", ranks).add("lanes", lanes).add("seconds", s.least).add("seconds_median", s.median);
+    line.add("ranks", j.ranks()).add("lanes", lanes).add("seconds", s.least).add("seconds_median", s.median);
     line.add("gflop_per_second", flop / s.least * 1e-9); // of each rank
+    line.add("transport", j.transport()).add(facts);
     std::puts(line.text().c_str());
 }
 
-/// All ranks of `j` together; global rank 0 prints.
+/// All ranks of `j` together; global rank 0 prints, with these facts.
 template <class T>
-void measure(const comm::job& j, bool prints, int extent, int block, int lanes, const char* type) {
+void measure(const comm::job& j, bool prints, const bench::json_line& facts, int extent, int block, int lanes,
+             const char* type) {
     const lattice::coordinate global{extent, extent, extent, extent * j.ranks()}, blocks{block, block, block, block};
     const auto cut = lattice::decomposition::even(global, {1, 1, 1, j.ranks()}, blocks);
     const lattice::box local = cut.local_box(j.rank());
@@ -87,7 +90,7 @@ void measure(const comm::job& j, bool prints, int extent, int block, int lanes, 
 
     const auto time = [&](const char* what, double flop, auto&& work) {
         const call_seconds s = time_calls(j, work);
-        if (prints) print(j.ranks(), what, type, extent, block, lanes, s, flop);
+        if (prints) print(j, facts, what, type, extent, block, lanes, s, flop);
     };
     time("apply", sites * flop_per_site, [&] { must(d.apply(x, b)); });
     time("apply_block", sites * flop_per_site * (1 - 0.72 / block), [&] { d.apply_block(x, b); });
@@ -115,14 +118,17 @@ int measure_all(app::program& program, int argc, const char* const* argv) {
         ->capture_default_str();
     program.parse(cli, argc, argv);
     const comm::job j = comm::job::from_environment(), alone = comm::job::single();
+    bench::probed_facts facts(j);
+    const bool prints = j.rank() == 0;
     for (const int extent : extents)
         for (const int lanes : {4, 8, 16}) {
             const int block = extent == 4 ? 2 : 4;
-            measure<float>(j, j.rank() == 0, extent, block, lanes, "float");
-            measure<double>(j, j.rank() == 0, extent, block, lanes, "double");
+            facts.probe();
+            measure<float>(j, prints, facts.line(), extent, block, lanes, "float");
+            measure<double>(j, prints, facts.line(), extent, block, lanes, "double");
             if (j.ranks() == 1) continue;
-            measure<float>(alone, j.rank() == 0, extent, block, lanes, "float");
-            measure<double>(alone, j.rank() == 0, extent, block, lanes, "double");
+            measure<float>(alone, prints, facts.line(), extent, block, lanes, "float");
+            measure<double>(alone, prints, facts.line(), extent, block, lanes, "double");
         }
     return 0;
 }

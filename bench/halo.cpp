@@ -16,6 +16,7 @@
 #include "support/machine.hpp"
 #include "support/output_file.hpp"
 #include "support/peer_program.hpp"
+#include "support/probed_facts.hpp"
 #include "support/statistics.hpp"
 
 #include <halocline/comm/costs.hpp>
@@ -23,6 +24,7 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <unistd.h>
 
@@ -38,7 +40,7 @@ struct options {
     std::vector<int> threads{1};
     std::vector<std::string> peers;
     double late_us = 0;
-    std::string transport = "shm", provider, json, svg, git = "unknown";
+    std::string transport = "shm", provider, json, svg, git = measured_git();
     bool table = false;
 };
 
@@ -90,7 +92,10 @@ contender own(const comm::job& j, std::string who, std::string mode, std::string
     const auto slice = [j, who, e, moves, late_us](double seconds) {
         const auto greatest = [&](double x) { return slowest(j, {x})[0]; };
         late<E> exchange(*e, j.rank() % 2 == 1 ? late_us : 0);
+        std::optional<thread_team::work> work; // threads of ours sleep in the slices of others
+        if constexpr (requires { e->team(); }) work.emplace(e->team());
         const std::vector<double> us = slowest(j, timed_slice(exchange, seconds, greatest));
+        work.reset();
         j.collectively([&] {
             if (moves && !verified(*e)) throw error(who + ": wrong ghosts on rank " + std::to_string(j.rank()));
         });
@@ -191,7 +196,8 @@ plan_cost cost_of_plan(const comm::job& j, const point& p) {
 }
 
 /// Reports milliseconds and slab memory, and the costs by which paths were chosen.
-void report_plan(const comm::job& j, const point& p, std::FILE* json, std::FILE* table) {
+void report_plan(const comm::job& j, const point& p, const machine_pace& pace, const run_facts& facts, std::FILE* json,
+                 std::FILE* table) {
     const plan_cost cost = cost_of_plan(j, p);
     const comm::costs& costs = comm::measured_costs(j);
     if (table && costs.cached.line_seconds > 0)
@@ -224,6 +230,7 @@ void report_plan(const comm::job& j, const point& p, std::FILE* json, std::FILE*
     line.add("claimed_ratio", costs.claimed_ratio);
     line.add("take_line_ns", 1e9 * costs.take_seconds);
     line.add("alone_us", 1e6 * costs.alone_seconds).add("joint_us", 1e6 * costs.joint_seconds);
+    line.add("flag_ns", pace.flag_ns).add("transfer_ns", pace.transfer_ns).add(facts.line());
     std::fprintf(json, "%s\n", line.text().c_str());
 }
 
@@ -312,10 +319,12 @@ void run(app::program& program, const options& o) {
     warn_of_shared_cores(j, *std::ranges::max_element(o.threads));
     std::deque<mpi_peer> peers = start_peers(j, o.peers);
     flag_probe probe(j);
-    const run_facts facts{j.ranks(), pin_ranks(j), j.members()[j.rank()].host, o.git};
+    pin_ranks(j);
+    run_facts facts = facts_of(j);
+    facts.git = o.git;
     outputs out = open_outputs(j, o);
-    report all(facts, out.json, out.table);
-    report_plan(j, plan_point(j.ranks()), out.json, out.table);
+    report all(j.ranks(), facts, out.json, out.table);
+    report_plan(j, plan_point(j.ranks()), probe(5e-3), facts, out.json, out.table);
     measure_points(j, o, points, peers, probe, all, out);
     if (std::FILE* const svg = out.svg_file.stream()) std::fputs(all.svg().c_str(), svg);
     out.json_file.close(program);
@@ -326,7 +335,9 @@ constexpr const char* about_lines =
     "Lines of JSON: one of \"bench\":\"halo\" for each point and contender, told apart by who, mode (\"-tuned\": an "
     "MPI "
     "with other settings than installed), transport, ranks, threads, L, bytes_per_site, cut (of one rank: 1 where it "
-    "exchanges with itself) and layout: microseconds of the exchange alone, us_median and us_p95, in the mode of the "
+    "exchanges with itself) and layout: microseconds of the exchange alone, us_median and us_p95 (over batches, each "
+    "the "
+    "mean of many exchanges), in the mode of the "
     "machine that the point saw most (flag_ns). \"bench\":\"halo_detail\" has what else was seen of the same, by "
     "\"measure\" (bare: the exchange alone; step: the source written, the exchange, the ghosts read) and \"machine\" "
     "(fast, slow). \"bench\":\"halo_plan\": what making a plan costs.";
@@ -359,8 +370,9 @@ int measure(app::program& program, int argc, const char* const* argv) {
         ->excludes("--late");
     cli.add_option("--json", o.json, "file of JSON lines")->check(not_empty);
     cli.add_option("--svg", o.svg, "file of a chart")->check(not_empty);
-    cli.add_option("--git", o.git, "what is measured");
+    cli.add_option("--git", o.git, "what is measured (default: $HALOCLINE_BENCH_GIT)");
     cli.add_flag("--table", o.table, "a table also where the output is no terminal");
+    later_replaces_earlier(cli);
     cli.footer(about_lines);
     program.parse(cli, argc, argv);
     run(program, o);

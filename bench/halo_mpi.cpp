@@ -11,6 +11,7 @@
 //   neighbour-init  the same, persistent (MPI 4)
 
 #include "halo/timed_slice.hpp"
+#include "support/huge_pages.hpp"
 #include "support/mpi_peer.hpp"
 
 #include <cstdio>
@@ -81,11 +82,11 @@ class field_type {
 /// What all modes have in common: the field, where ghosts arrive, the datatypes of both.
 class exchange_base {
   public:
-    exchange_base(const point& p, int rank) : box_(p, rank), field_(box_.bytes()), source_(box_, field_.data()) {
+    exchange_base(const point& p, int rank) : box_(p, rank), field_(memory_.take(box_.bytes())), source_(box_, field_) {
         for (const box_face& f : box_.faces) {
             sent_.emplace_back(f.send);
             arriving_.emplace_back(f.ghosts);
-            if (!p.padded) appended_.emplace_back(f.ghosts.bytes());
+            if (!p.padded) appended_.push_back(memory_.take(f.ghosts.bytes()));
         }
     }
     exchange_base(const exchange_base&) = delete;
@@ -95,13 +96,14 @@ class exchange_base {
     const std::byte* ghosts(std::size_t f) { return base(f); }
 
   protected:
-    [[nodiscard]] std::byte* base(std::size_t f) { return box_.of.padded ? field_.data() : appended_[f].data(); }
+    [[nodiscard]] std::byte* base(std::size_t f) { return box_.of.padded ? field_ : appended_[f]; }
     [[nodiscard]] std::size_t faces() const { return box_.faces.size(); }
 
     local_box box_;
-    aligned_bytes field_;
+    huge_memory memory_; ///< of everything below: pages as ours and the limit's
+    std::byte* field_;
     tracked_field source_;
-    std::vector<aligned_bytes> appended_;
+    std::vector<std::byte*> appended_; ///< ghosts, by face
     std::deque<field_type> sent_, arriving_;
 };
 
@@ -118,18 +120,16 @@ class persistent : public exchange_base {
             const bool unpacked = packed && p.padded;
             if (packed) {
                 pack_.emplace_back(face.send, message);
-                outgoing_.emplace_back(message.bytes());
-                MPI_Send_init(outgoing_[f].data(), bytes, MPI_BYTE, face.peer, tag, MPI_COMM_WORLD,
-                              &requests_[faces() + f]);
+                outgoing_.push_back(memory_.take(message.bytes()));
+                MPI_Send_init(outgoing_[f], bytes, MPI_BYTE, face.peer, tag, MPI_COMM_WORLD, &requests_[faces() + f]);
             } else {
-                MPI_Send_init(field_.data() + face.send.offset, sent_[f].count(), sent_[f].type(), face.peer, tag,
+                MPI_Send_init(field_ + face.send.offset, sent_[f].count(), sent_[f].type(), face.peer, tag,
                               MPI_COMM_WORLD, &requests_[faces() + f]);
             }
             if (unpacked) {
                 unpack_.emplace_back(message, face.ghosts);
-                incoming_.emplace_back(message.bytes());
-                MPI_Recv_init(incoming_[f].data(), bytes, MPI_BYTE, face.peer, tag_there, MPI_COMM_WORLD,
-                              &requests_[f]);
+                incoming_.push_back(memory_.take(message.bytes()));
+                MPI_Recv_init(incoming_[f], bytes, MPI_BYTE, face.peer, tag_there, MPI_COMM_WORLD, &requests_[f]);
             } else {
                 MPI_Recv_init(base(f) + face.ghosts.offset, arriving_[f].count(), arriving_[f].type(), face.peer,
                               tag_there, MPI_COMM_WORLD, &requests_[f]);
@@ -143,12 +143,12 @@ class persistent : public exchange_base {
         const int n = static_cast<int>(faces());
         MPI_Startall(n, requests_.data());
         for (std::size_t f = 0; f < pack_.size(); ++f) { // a message is sent while the next is packed
-            pack_[f](outgoing_[f].data(), field_.data());
+            pack_[f](outgoing_[f], field_);
             MPI_Start(&requests_[faces() + f]);
         }
         if (!packed_) MPI_Startall(n, requests_.data() + n);
         MPI_Waitall(n, requests_.data(), MPI_STATUSES_IGNORE);
-        for (std::size_t f = 0; f < unpack_.size(); ++f) unpack_[f](field_.data(), incoming_[f].data());
+        for (std::size_t f = 0; f < unpack_.size(); ++f) unpack_[f](field_, incoming_[f]);
         MPI_Waitall(n, requests_.data() + n, MPI_STATUSES_IGNORE);
     }
 
@@ -156,7 +156,7 @@ class persistent : public exchange_base {
     bool packed_;
     std::vector<MPI_Request> requests_; ///< receives, then sends
     std::vector<strided_copy> pack_, unpack_;
-    std::vector<aligned_bytes> outgoing_, incoming_;
+    std::vector<std::byte*> outgoing_, incoming_;
 };
 
 /// A collective over a graph of neighbours. Two faces may have the same neighbour, whose messages to us then match in
@@ -183,7 +183,7 @@ class neighbour : public exchange_base {
                                        &graph_);
 #if MPI_VERSION >= 4
         if (init)
-            MPI_Neighbor_alltoallw_init(field_.data(), send_counts_.data(), send_offsets_.data(), send_types_.data(),
+            MPI_Neighbor_alltoallw_init(field_, send_counts_.data(), send_offsets_.data(), send_types_.data(),
                                         MPI_BOTTOM, receive_counts_.data(), receive_offsets_.data(),
                                         receive_types_.data(), graph_, MPI_INFO_NULL, &request_);
 #endif
@@ -194,9 +194,8 @@ class neighbour : public exchange_base {
     }
     void exchange() {
         if (request_ == MPI_REQUEST_NULL) {
-            MPI_Neighbor_alltoallw(field_.data(), send_counts_.data(), send_offsets_.data(), send_types_.data(),
-                                   MPI_BOTTOM, receive_counts_.data(), receive_offsets_.data(), receive_types_.data(),
-                                   graph_);
+            MPI_Neighbor_alltoallw(field_, send_counts_.data(), send_offsets_.data(), send_types_.data(), MPI_BOTTOM,
+                                   receive_counts_.data(), receive_offsets_.data(), receive_types_.data(), graph_);
             return;
         }
         MPI_Start(&request_);

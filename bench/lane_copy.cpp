@@ -5,6 +5,7 @@
 // is written before each step, untimed. One JSON line per point; GB/s are of payload.
 #include "support/command_line.hpp"
 #include "support/json_line.hpp"
+#include "support/run_facts.hpp"
 #include "support/statistics.hpp"
 
 #include <halocline/halo/detail/site_copy.hpp>
@@ -104,7 +105,7 @@ int compare(int extent, int mu, double seconds) {
     line.add("kB", size / 1000).add("pack_words_GBs", size / ns(0)).add("pack_GBs", size / ns(1));
     line.add("unpack_words_GBs", size / ns(2)).add("unpack_GBs", size / ns(3)).add("memcpy_GBs", size / ns(4));
     line.add("pack_speedup", ns(0) / ns(1)).add("unpack_speedup", ns(2) / ns(3)).add("pack_over_memcpy", ns(1) / ns(4));
-    std::puts(line.text().c_str());
+    std::puts(line.add(bench::facts_of_process().line()).text().c_str());
     return 0;
 }
 

@@ -3,10 +3,13 @@
 // each message) and in frames (in one if it fits), compared with MPI?  scripts/bench.sh network_messages
 //   (halocline-run -n 2 -- bench_network_messages [--transport ofi|mpi|verbs] [--provider NAME] [--seconds S]
 //    [--rounds N] [--sizes 4096,...] [--peer 'NAME=COMMAND']...; mpi: under an mpirun)
-// Half a round trip (p2p/patterns.hpp, "step"), in turns; rows per size and mode of the machine, medians in µs.
+// Half a round trip (p2p/patterns.hpp, "step"), in turns; rows per size and mode of the machine, medians in µs, on
+// standard error, and a line of JSON for each contender, size and mode.
 #include "p2p/patterns.hpp"
 #include "support/command_line.hpp"
+#include "support/huge_pages.hpp"
 #include "support/peer_program.hpp"
+#include "support/probed_facts.hpp"
 #include "support/rounds.hpp"
 #include "support/statistics.hpp"
 
@@ -79,16 +82,20 @@ class messages_endpoint {
 /// A row for each mode of the machine in which every contender was seen; if there is none, one for all slices, marked.
 void print(std::size_t bytes, const std::vector<contender>& all, const std::vector<outcome>& results) {
     const auto row = [&](const char* mode, auto&& times_of) {
-        std::printf("%8zu B %s", bytes, mode);
+        std::fprintf(stderr, "%8zu B %s", bytes, mode);
         for (std::size_t i = 0; i < all.size(); ++i) {
             const std::vector<double> us = times_of(results[i]);
-            std::printf("  %s %.1f", all[i].who.c_str(), us.empty() ? 0.0 : median(us));
+            const std::string& name = all[i].who == "ours" ? all[i].mode : all[i].who;
+            if (us.empty())
+                std::fprintf(stderr, "  %s -", name.c_str());
+            else
+                std::fprintf(stderr, "  %s %.1f", name.c_str(), median(us));
         }
-        std::printf("\n");
+        std::fprintf(stderr, "\n");
     };
     bool any = false;
     for (const auto speed : {outcome::fast, outcome::slow}) {
-        const auto seen = [&](const outcome& o) { return !o.noisy && o.kept[speed].slices >= outcome::fewest_slices; };
+        const auto seen = [&](const outcome& o) { return !o.noisy && o.has_figure(speed); };
         if (!std::ranges::all_of(results, seen)) continue;
         row(speed == outcome::fast ? "fast" : "slow", [&](const outcome& o) { return o.kept[speed].us[1]; });
         any = true;
@@ -101,6 +108,24 @@ void print(std::size_t bytes, const std::vector<contender>& all, const std::vect
             return us;
         });
     }
+}
+
+void print_json(std::size_t bytes, const std::vector<contender>& all, const std::vector<outcome>& results,
+                const run_facts& facts) {
+    for (std::size_t i = 0; i < all.size(); ++i)
+        for (const auto speed : {outcome::fast, outcome::slow}) {
+            const series& s = results[i].kept[speed];
+            if (!results[i].has_figure(speed)) continue;
+            json_line line;
+            line.add("bench", "network_messages").add("bytes", bytes).add("who", all[i].who).add("mode", all[i].mode);
+            line.add("transport", all[i].transport).add("speed", speed == outcome::fast ? "fast" : "slow");
+            line.add("flag_ns", median(s.flag_ns)).add("transfer_ns", median(s.transfer_ns));
+            line.add("slices", s.slices).add("noisy", results[i].noisy);
+            // Of batches, each the mean of many messages.
+            line.add("us_min", quantile(s.us[1], 0)).add("us_median", median(s.us[1]));
+            line.add("us_p95", quantile(s.us[1], 0.95)).add(facts.line());
+            std::printf("%s\n", line.text().c_str());
+        }
     std::fflush(stdout);
 }
 
@@ -108,19 +133,22 @@ void run(const comm::job& j, const bench_options& o) {
     flag_probe probe(j);
     constexpr std::size_t never = std::numeric_limits<std::size_t>::max();
     const comm::messenger_options usual;
-    messages_endpoint slab(j, smallest_frame, 1, j.memory()),
-        heap(j, smallest_frame, 1, *std::pmr::new_delete_resource()), frames(j, usual.frame_bytes, never, j.memory());
+    huge_memory ordinary; // as the peers' messages
+    messages_endpoint slab(j, smallest_frame, 1, j.memory()), heap(j, smallest_frame, 1, ordinary),
+        frames(j, usual.frame_bytes, never, j.memory());
     const std::vector<int> processors = processors_of(j);
     std::deque<peer_program> peers;
     for (const std::string& text : o.peers) {
         peers.emplace_back(text);
         if (j.rank() == 0) peers.back().start(processors);
     }
+    pin_ranks(j); // as the peers' ranks
+    const run_facts facts = facts_of(j);
     if (j.rank() == 0) std::fputs(slab.messages().describe().c_str(), stderr);
     for (const std::size_t n : o.sizes) {
         std::vector<contender> all;
         const auto ours = [&](const char* mode, messages_endpoint& e) {
-            all.push_back({mode, "messages", o.transport, [&e, n](double seconds) {
+            all.push_back({"ours", mode, o.transport, [&e, n](double seconds) {
                                const p2p::order order{"latency", n, seconds};
                                return p2p::measurement(e, order).run();
                            }});
@@ -134,7 +162,9 @@ void run(const comm::job& j, const bench_options& o) {
                            }});
         const auto results =
             take_turns(j, probe, all, {.seconds = o.seconds / static_cast<double>(o.sizes.size()), .rounds = o.rounds});
-        if (j.rank() == 0) print(n, all, results);
+        if (j.rank() != 0) continue;
+        print(n, all, results);
+        print_json(n, all, results, facts);
     }
     peers.clear(); // their launchers take a while, during which nobody waits for this rank's farewells
     j.barrier();
@@ -149,7 +179,8 @@ int measure(app::program& program, int argc, const char* const* argv) {
     add_seconds(cli, o.seconds, "in all");
     add_rounds(cli, o.rounds, "of turns, for each size");
     cli.add_option("--sizes", o.sizes, "of messages, in bytes")->delimiter(',');
-    cli.add_option("--peer", o.peers, "NAME=COMMAND: the same messages by an MPI take turns");
+    cli.add_option("--peer", o.peers, "NAME=COMMAND: the same messages by an MPI take turns")->take_all();
+    later_replaces_earlier(cli);
     program.parse(cli, argc, argv);
     comm::job_options options;
     options.transports = {o.transport};

@@ -20,6 +20,7 @@
 #include "support/machine.hpp"
 #include "support/output_file.hpp"
 #include "support/peer_program.hpp"
+#include "support/probed_facts.hpp"
 #include "support/rounds.hpp"
 #include "support/statistics.hpp"
 #include "support/svg_chart.hpp"
@@ -61,7 +62,9 @@ class driver {
                 if (j.rank() == 0) peers_.back().start(processors);
             }
         });
-        pinned_ = pin_ranks(j);
+        pin_ranks(j);
+        facts_ = facts_of(j);
+        facts_.git = o.git;
     }
 
     void run(const app::program& program) {
@@ -177,7 +180,7 @@ class driver {
         std::map<std::string, std::array<double, 2>> us; // "who mode": bare, step
         for (std::size_t i = 0; i < all.size(); ++i) {
             const series& s = results[i].kept[speed];
-            if (s.slices < (results[i].noisy ? 1 : outcome::fewest_slices)) continue;
+            if (!results[i].has_figure(speed)) continue;
             us[all[i].who + " " + all[i].mode] = {median(s.us[0]), median(s.us[1])};
             write_json(pattern, bytes, name, all[i], s, results[i].noisy);
         }
@@ -198,14 +201,12 @@ class driver {
             const char* const way = ways_.other_way();
             line.add("way", way == nullptr ? "as nomatch" : way);
         }
-        for (const std::size_t m : {0U, 1U}) {
+        for (const std::size_t m : {0U, 1U}) { // statistics of batches, each the mean of many steps
             const std::string us = measure(pattern, m) + std::string("_us_");
             line.add(us + "min", quantile(s.us[m], 0)).add(us + "median", median(s.us[m]));
             line.add(us + "p95", quantile(s.us[m], 0.95));
         }
-        line.add("pinned", pinned_).add("host", job_.members()[0].host).add("compiler", __VERSION__);
-        line.add("git", options_.git);
-        write(line.text());
+        write(line.add(facts_.line()).text());
     }
     /// A measure of all contenders, "who mode" in `us`; then ours compared with the better MPI, and the share of
     /// matching.
@@ -254,7 +255,7 @@ class driver {
     std::deque<messages_endpoint> other_messages_;
     std::deque<peer_program> peers_;
     p2p::message_ways ways_; ///< of our messages at the current point
-    bool pinned_ = false;
+    run_facts facts_;
 };
 
 int measure(app::program& program, int argc, const char* const* argv) {

@@ -4,6 +4,7 @@
 // the job's costs, and the median of the next ones; times of the slowest rank.
 #include "support/command_line.hpp"
 #include "support/json_line.hpp"
+#include "support/probed_facts.hpp"
 #include "support/statistics.hpp"
 
 #include <halocline/comm/global_sum.hpp>
@@ -20,9 +21,10 @@ using namespace halocline;
 constexpr int plans = 21, local_extent = 16, components = 24, site_bytes = components * sizeof(float);
 
 template <class Make>
-void report(const comm::job& j, comm::global_sum& slowest, const char* what, Make&& make) {
+void report(const comm::job& j, comm::global_sum& slowest, bench::probed_facts& facts, const char* what, Make&& make) {
     std::vector<double> milliseconds;
     std::size_t bytes = 0;
+    facts.probe();
     for (int i = 0; i < 1 + plans; ++i) {
         j.barrier();
         const auto before = std::chrono::steady_clock::now();
@@ -38,7 +40,7 @@ void report(const comm::job& j, comm::global_sum& slowest, const char* what, Mak
     bench::json_line line;
     line.add("bench", "plan_setup").add("plan", what).add("ranks", j.ranks()).add("L", local_extent);
     line.add("bytes_per_site", site_bytes).add("ms_first", first).add("ms_median", bench::median(milliseconds));
-    line.add("slab_bytes", static_cast<int>(bytes));
+    line.add("slab_bytes", static_cast<int>(bytes)).add("transport", j.transport()).add(facts.line());
     std::puts(line.text().c_str());
 }
 
@@ -50,7 +52,8 @@ int run(app::program& program, int argc, const char* const* argv) {
                                                   {1, 1, 1, j.ranks()});
     const lattice::box local = cut.local_box(j.rank());
     comm::global_sum slowest(j, 1);
-    report(j, slowest, "appended", [&] {
+    bench::probed_facts facts(j);
+    report(j, slowest, facts, "appended", [&] {
         return halo::plan(j, cut,
                           {.bytes_per_site = site_bytes,
                            .self_exchange = true,
@@ -58,8 +61,8 @@ int run(app::program& program, int argc, const char* const* argv) {
     });
     lattice::field<float> x(lattice::site_order::lexicographic(halo::grown(local, {}).extents), components,
                             &j.memory());
-    report(j, slowest, "padded, faces", [&] { return halo::shell_plan(j, cut, {}, {halo::bind(x)}); });
-    report(j, slowest, "padded, corners",
+    report(j, slowest, facts, "padded, faces", [&] { return halo::shell_plan(j, cut, {}, {halo::bind(x)}); });
+    report(j, slowest, facts, "padded, corners",
            [&] { return halo::shell_plan(j, cut, {.shape = halo::shell::box}, {halo::bind(x)}); });
     return 0;
 }

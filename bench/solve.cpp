@@ -6,7 +6,7 @@
 // expressions from its output (--peer-setup, --peer-solve); our ranks sleep meanwhile. JSON lines at the end: seconds
 // of the slowest rank, least and median over the rounds.
 #include "support/command_line.hpp"
-#include "support/flag_probe.hpp"
+#include "support/probed_facts.hpp"
 #include "support/statistics.hpp"
 
 #include <halocline/amg/solver.hpp>
@@ -61,7 +61,7 @@ double seconds_in(const std::string& text, const std::string& pattern) {
 }
 
 struct arguments {
-    std::string gauge, peer, peer_setup, peer_solve, git = "unknown";
+    std::string gauge, peer, peer_setup, peer_solve, git = bench::measured_git();
     int rounds = 5, vectors = 28, setup_iterations = 4;
     dirac::wilson_parameters op;
 };
@@ -82,7 +82,7 @@ arguments read_command_line(const program& p, int argc, const char* const* argv)
                                                   "regex on its output: group 1 is seconds of the solve");
     setup->needs("--peer");
     solve->needs("--peer");
-    options.add_option("--git", a.git, "version to put on record");
+    options.add_option("--git", a.git, "version to put on record (default: $HALOCLINE_BENCH_GIT)");
     p.parse(options, argc, argv);
     if (!a.peer.empty() && a.peer_setup.empty() && a.peer_solve.empty())
         throw input_error("--peer needs --peer-solve or --peer-setup: which part of its output are seconds?");
@@ -167,6 +167,9 @@ int run(program& p, int argc, const char* const* argv) {
     for (std::int64_t site = 0; site < b.volume(); ++site)
         for (int c = 0; c < lattice::spinor_components; c += 2) b.at(site, c) = 1;
 
+    bench::probed_facts facts(j);
+    facts.measured(a.git);
+    facts.probe();
     timings ours, theirs;
     amg::solver_report last;
     for (int round = 0; round < a.rounds; ++round) {
@@ -184,15 +187,13 @@ int run(program& p, int argc, const char* const* argv) {
                R"(,"transport":")" + j.transport() + R"(","rounds":)" + std::to_string(a.rounds);
     };
     char tail[512];
-    std::snprintf(
-        tail, sizeof tail,
-        R"(,"lattice":"%s","outer_iterations":%d,"coarse_iterations_average":%.2f,"compiler":"%s","git":"%s"})",
-        lattice::to_string(file.extents).c_str(), last.outer.iterations, last.coarse_iterations_average(), __VERSION__,
-        a.git.c_str());
-    p.print(head("ours") + json_members(ours, "seconds") + tail);
+    std::snprintf(tail, sizeof tail, R"(,"lattice":"%s","outer_iterations":%d,"coarse_iterations_average":%.2f)",
+                  lattice::to_string(file.extents).c_str(), last.outer.iterations, last.coarse_iterations_average());
+    const std::string end = "," + facts.line().members() + "}";
+    p.print(head("ours") + json_members(ours, "seconds") + tail + end);
     if (theirs.empty()) return exit_success;
-    p.print(head("peer") + json_members(theirs, "seconds") + "}");
-    p.print(R"({"bench":"solve","who":"ours/peer")" + json_members(ratios(ours, theirs), "ratio") + "}");
+    p.print(head("peer") + json_members(theirs, "seconds") + end);
+    p.print(R"({"bench":"solve","who":"ours/peer")" + json_members(ratios(ours, theirs), "ratio") + end);
     return exit_success;
 }
 

@@ -5,6 +5,7 @@
 // slices alternate, the median counts. One JSON line per point.
 #include "support/command_line.hpp"
 #include "support/json_line.hpp"
+#include "support/run_facts.hpp"
 #include "support/statistics.hpp"
 
 #include <halocline/halo/box_stencil.hpp>
@@ -108,7 +109,7 @@ int run(const contest& c, double seconds) {
     line.add("bench", "stencil").add("shape", c.shape).add("L", c.extent).add("radius", c.radius);
     line.add("ours_ns_per_site", ours / sites).add("by_hand_ns_per_site", theirs / sites).add("ratio", ours / theirs);
     line.add("boundary_ns_per_site", nanoseconds(c.our_boundary, repetitions) / static_cast<double>(c.boundary));
-    std::puts(line.text().c_str());
+    std::puts(line.add(bench::facts_of_process().line()).text().c_str());
     return 0;
 }
 

@@ -10,11 +10,12 @@
 #include "support/json_line.hpp"
 #include "support/output_file.hpp"
 #include "support/peer_program.hpp"
+#include "support/probed_facts.hpp"
 #include "support/rounds.hpp"
+#include "support/shared_pages.hpp"
 #include "support/statistics.hpp"
 
 #include <halocline/comm/global_sum.hpp>
-#include <halocline_test/shared_area.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -76,7 +77,7 @@ class sum_by_lines {
     }
     comm::job job_;
     std::size_t slot_;
-    halocline_test::shared_area area_;
+    shared_pages area_;
     int spins_;
     std::uint64_t epoch_ = 0;
 };
@@ -100,6 +101,7 @@ class driver {
             }
         });
         pin_ranks(j);
+        facts_ = facts_of(j);
     }
     void run(const app::program& program) {
         for (const std::size_t count : options_.values) {
@@ -141,7 +143,7 @@ class driver {
         std::string row;
         for (std::size_t i = 0; i < all.size(); ++i) {
             const series& s = results[i].kept[speed];
-            if (s.slices < (results[i].noisy ? 1 : outcome::fewest_slices)) continue;
+            if (!results[i].has_figure(speed)) continue;
             char cell[96];
             std::snprintf(cell, sizeof cell, "  %s %.3f", all[i].who.c_str(), median(s.us[0]));
             row += cell;
@@ -149,7 +151,8 @@ class driver {
             line.add("bench", "sum").add("values", static_cast<int>(count)).add("ranks", job_.ranks());
             line.add("who", all[i].who).add("transport", all[i].transport).add("speed", name);
             line.add("flag_ns", median(s.flag_ns)).add("slices", s.slices).add("noisy", results[i].noisy);
-            line.add("us_median", median(s.us[0])).add("us_p95", quantile(s.us[0], 0.95));
+            line.add("us_median", median(s.us[0])).add("us_p95", quantile(s.us[0], 0.95)); // of batches of many sums
+            line.add(facts_.line());
             std::fprintf(options_.json.empty() ? stdout : json_.stream(), "%s\n", line.text().c_str());
         }
         json_.flush();
@@ -166,6 +169,7 @@ class driver {
     std::deque<comm::global_sum> grouped_; ///< options_.groups
     std::unique_ptr<sum_by_lines> lines_;
     std::deque<peer_program> peers_;
+    run_facts facts_;
 };
 
 int measure(app::program& program, int argc, const char* const* argv) {
@@ -182,7 +186,8 @@ int measure(app::program& program, int argc, const char* const* argv) {
         ->check(CLI::PositiveNumber);
     cli.add_option("--transport", o.transport, "the only one; default: shared memory where there is");
     cli.add_option("--json", o.json, "lines of JSON go here instead of standard output")->check(not_empty);
-    cli.add_option("--peer", o.peers, "NAME=COMMAND: MPI_Allreduce takes turns");
+    cli.add_option("--peer", o.peers, "NAME=COMMAND: MPI_Allreduce takes turns")->take_all();
+    later_replaces_earlier(cli);
     program.parse(cli, argc, argv);
     comm::job_options options;
     if (!o.transport.empty()) options.transports = {o.transport};

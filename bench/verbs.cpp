@@ -4,6 +4,7 @@
 //   bench_verbs --before-post                    our code before ibv_post_send; needs no device
 #include "support/command_line.hpp"
 #include "support/json_line.hpp"
+#include "support/probed_facts.hpp"
 #include "support/statistics.hpp"
 #include "verbs_loop_device.hpp"
 
@@ -34,16 +35,18 @@ void time_before_post(std::size_t bytes) {
     line.add("bench", "verbs").add("who", "halocline before ibv_post_send").add("bytes", bytes);
     line.add("ns_median", bench::median(ns))
         .add("ns_p10", bench::quantile(ns, 0.1))
-        .add("ns_p90", bench::quantile(ns, 0.9));
+        .add("ns_p90", bench::quantile(ns, 0.9))
+        .add(bench::facts_of_process().line());
     std::printf("%s\n", line.text().c_str());
 }
 
 /// One way of messages that go back and forth; stamps at both ends of the payload are compared.
-std::uint64_t time_one_way(const job& j, std::size_t bytes, int epochs) {
+std::uint64_t time_one_way(const job& j, bench::probed_facts& facts, std::size_t bytes, int epochs) {
     channel_set set(j,
                     std::vector{channel_request{
                         .peer = 1 - j.rank(), .send_bytes = bytes, .receive_bytes = bytes, .label = "ball"}},
                     {"ping-pong", ""});
+    facts.probe();
     std::uint64_t wrong = 0;
     const auto send = [&](std::uint64_t k) {
         set.for_each([&](auto& c) {
@@ -78,7 +81,9 @@ std::uint64_t time_one_way(const job& j, std::size_t bytes, int epochs) {
         line.add("bench", "verbs").add("who", "halocline").add("bytes", bytes);
         line.add("us_median", bench::median(us))
             .add("us_p10", bench::quantile(us, 0.1))
-            .add("us_p90", bench::quantile(us, 0.9));
+            .add("us_p90", bench::quantile(us, 0.9))
+            .add("transport", j.transport())
+            .add(facts.line());
         std::printf("%s\n", line.text().c_str());
         std::fflush(stdout);
     }
@@ -101,8 +106,9 @@ int run(app::program& program, int argc, const char* const* argv) {
     options.transports = {"verbs"};
     const job& j = program.join(options);
     if (j.ranks() != 2) throw input_error("2 ranks are needed: halocline-run -n 2 -- bench_verbs 8 64");
+    bench::probed_facts facts(j);
     std::uint64_t wrong = 0;
-    for (const std::size_t bytes : sizes) wrong += time_one_way(j, bytes, 500);
+    for (const std::size_t bytes : sizes) wrong += time_one_way(j, facts, bytes, 500);
     if (wrong > 0) throw error(std::to_string(wrong) + " messages were not what was sent");
     return 0;
 }

@@ -3,6 +3,7 @@
 // Both ranks send to each other in each step, in the order of a halo exchange; zero-copy (the copy into the peer's
 // buffer is part of the post), buffered (it was part of insert()), and an empty window: pure overhead.
 #include "support/command_line.hpp"
+#include "support/probed_facts.hpp"
 #include "window_steps.hpp"
 
 #include <halocline/comm/slab.hpp>
@@ -23,8 +24,7 @@ int run(app::program& program, int argc, const char* const* argv) {
     const int steps = quick ? 2000 : 50'000;
     const job& j = program.join();
     if (j.ranks() != 2) throw input_error("2 ranks are needed: halocline-run -n 2 -- bench_window");
-    const bool print = j.rank() == 0;
-    const std::string who = "halocline over " + j.transport();
+    bench::probed_facts facts(j);
     std::size_t wrong = 0;
     for (const std::size_t bytes :
          {std::size_t{0}, bench::window_sizes[0], bench::window_sizes[1], bench::window_sizes[2]}) {
@@ -35,7 +35,9 @@ int run(app::program& program, int argc, const char* const* argv) {
         buffered_send_window<char> packed(c, bytes);
         buffered_recv_window<char> unpacked(c, bytes);
         c.connect();
-        bench::print_post_times(print, who.c_str(), "post", bytes, steps, [&](int n, auto timed) {
+        facts.probe();
+        const bench::line_head head{j.rank() == 0, "halocline over " + j.transport(), facts.line()};
+        bench::print_post_times(head, "post", bytes, steps, [&](int n, auto timed) {
             std::fill(out.begin(), out.end(), static_cast<char>(n));
             from.init();
             to.init();
@@ -45,7 +47,7 @@ int run(app::program& program, int argc, const char* const* argv) {
             to.wait_or_throw();
             if (bytes > 0) wrong += in.front() != static_cast<char>(n) || in.back() != static_cast<char>(n);
         });
-        bench::print_post_times(print, who.c_str(), "post, buffered", bytes, steps, [&](int n, auto timed) {
+        bench::print_post_times(head, "post, buffered", bytes, steps, [&](int n, auto timed) {
             std::fill(out.begin(), out.end(), static_cast<char>(n + 1));
             unpacked.init();
             if (packed.init() != status::ok) return;

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // MPI's side of bench_window: MPI_Isend, and MPI_Start of a persistent send. mpirun -n 2 bench_window_<mpi> [--quick]
+#include "support/huge_pages.hpp"
+#include "support/run_facts.hpp"
 #include "window_steps.hpp"
 
 #include <mpi.h>
 
 #include <cstring>
+#include <memory_resource>
 
 int main(int argc, char** argv) {
     using namespace halocline;
@@ -15,7 +18,8 @@ int main(int argc, char** argv) {
     char version[MPI_MAX_LIBRARY_VERSION_STRING];
     int length = 0;
     MPI_Get_library_version(version, &length);
-    const char* who = std::strncmp(version, "Open MPI", 8) == 0 ? "Open MPI" : "MPICH";
+    const bench::line_head head{rank == 0, std::strncmp(version, "Open MPI", 8) == 0 ? "Open MPI" : "MPICH",
+                                bench::facts_of_process().line()};
     const int steps = argc > 1 && std::strcmp(argv[1], "--quick") == 0 ? 2000 : 50'000;
     const int other = 1 - rank;
     std::size_t wrong = 0;
@@ -26,10 +30,11 @@ int main(int argc, char** argv) {
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
     for (const std::size_t bytes : bench::window_sizes) {
-        std::vector<char> out(bytes), in(bytes);
+        bench::huge_memory memory; // ours lie in a slab
+        std::pmr::vector<char> out(bytes, &memory), in(bytes, &memory);
         const int count = static_cast<int>(bytes);
         MPI_Request requests[2];
-        bench::print_post_times(rank == 0, who, "MPI_Isend", bytes, steps, [&](int n, auto timed) {
+        bench::print_post_times(head, "MPI_Isend", bytes, steps, [&](int n, auto timed) {
             std::fill(out.begin(), out.end(), static_cast<char>(n));
             MPI_Irecv(in.data(), count, MPI_CHAR, other, 0, MPI_COMM_WORLD, &requests[0]);
             timed([&] { MPI_Isend(out.data(), count, MPI_CHAR, other, 0, MPI_COMM_WORLD, &requests[1]); });
@@ -38,7 +43,7 @@ int main(int argc, char** argv) {
         });
         MPI_Recv_init(in.data(), count, MPI_CHAR, other, 1, MPI_COMM_WORLD, &requests[0]);
         MPI_Send_init(out.data(), count, MPI_CHAR, other, 1, MPI_COMM_WORLD, &requests[1]);
-        bench::print_post_times(rank == 0, who, "MPI_Start", bytes, steps, [&](int n, auto timed) {
+        bench::print_post_times(head, "MPI_Start", bytes, steps, [&](int n, auto timed) {
             std::fill(out.begin(), out.end(), static_cast<char>(n + 1));
             MPI_Start(&requests[0]);
             timed([&] { MPI_Start(&requests[1]); });

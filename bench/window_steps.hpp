@@ -3,11 +3,14 @@
 // before each, and the time of reading the clock is subtracted. Shared by bench_window and its MPI peers.
 #pragma once
 
+#include "support/json_line.hpp"
+
 #include <halocline/comm/clock.hpp>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <string>
 #include <vector>
 
 namespace halocline::bench {
@@ -26,9 +29,16 @@ inline std::uint64_t fenced_ticks() noexcept {
 
 inline constexpr std::size_t window_sizes[] = {8, 256, 4096};
 
+/// Whose line is printed: by one rank.
+struct line_head {
+    bool print;
+    std::string who;
+    json_line facts; ///< with which it ends
+};
+
 /// step(n, timed) does step n and calls timed(post) where it sends.
 template <class Step>
-void print_post_times(bool print, const char* who, const char* call, std::size_t bytes, int steps, Step step) {
+void print_post_times(const line_head& head, const char* call, std::size_t bytes, int steps, Step step) {
     std::vector<std::uint64_t> times, empty;
     times.reserve(static_cast<std::size_t>(steps));
     empty.reserve(static_cast<std::size_t>(steps));
@@ -53,10 +63,11 @@ void print_post_times(bool print, const char* who, const char* call, std::size_t
         const auto at = static_cast<std::size_t>(part * static_cast<double>(times.size() - 1));
         return std::max(0.0, static_cast<double>(times[at]) - clock) * comm::seconds_per_tick() * 1e9;
     };
-    if (!print) return;
-    std::printf(R"({"bench": "window", "who": "%s", "call": "%s", "bytes": %zu, "p50_ns": %.1f, "p99_ns": %.1f})"
-                "\n",
-                who, call, bytes, ns(0.5), ns(0.99));
+    if (!head.print) return;
+    json_line line;
+    line.add("bench", "window").add("who", head.who).add("call", call).add("bytes", bytes);
+    line.add("p50_ns", ns(0.5)).add("p99_ns", ns(0.99)).add(head.facts);
+    std::printf("%s\n", line.text().c_str());
     std::fflush(stdout);
 }
 

@@ -14,8 +14,9 @@ find_package(GTest REQUIRED)
 # that we forget to close, so tests over a provider without such leaks run without that file.
 set(HALOCLINE_WITHOUT_FOREIGN_LEAKS "[.]ofi-(tcp|shm)[.]|ofi_channel_test[.](tcp|shm)[.]")
 if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=[a-z,]*address")
-  set(HALOCLINE_LSAN_OPTIONS suppressions=${PROJECT_SOURCE_DIR}/cmake/lsan.supp:print_suppressions=0)
-  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/lsan.cmake CONTENT "set(ENV{LSAN_OPTIONS} ${HALOCLINE_LSAN_OPTIONS})\n")
+  set(HALOCLINE_LSAN_OPTIONS "suppressions='${PROJECT_SOURCE_DIR}/cmake/lsan.supp':print_suppressions=0")
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/lsan.cmake
+       CONTENT "set(ENV{LSAN_OPTIONS} \"${HALOCLINE_LSAN_OPTIONS}\")\n")
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${PROJECT_BINARY_DIR}/lsan.cmake)
 endif()
 

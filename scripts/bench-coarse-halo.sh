@@ -5,15 +5,26 @@
 # ms, and the median over the rounds of the ratio to shm, for the whole solve, its coarse level and that level's halo
 # exchanges. All contenders bind their ranks to cores, or none does.
 set -euo pipefail
+export LC_ALL=C # numbers are written 5.5
 [[ ${1:-} != --help && ${1:-} != -h ]] || { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 0; }
 source "$(dirname "$(readlink -f "$0")")/bench-binding.bash"
-bin=$1 np=2 rounds=7
+bin=${1:?usage: bench-coarse-halo.sh BIN [--np N] [--rounds N] [coarse_solve options]}
+np=2 rounds=7 options=()
 shift
-while [[ ${1:-} == --np || ${1:-} == --rounds ]]; do
-  if [[ $1 == --np ]]; then np=${2:?--np needs a number}; else rounds=${2:?--rounds needs a number}; fi
-  shift 2
+wrong() { echo "bench-coarse-halo.sh: $*" >&2; exit 2; }
+while [[ $# -gt 0 ]]; do
+  case $1 in
+    --np | --rounds)
+      [[ ${2:-} =~ ^[1-9][0-9]*$ ]] || wrong "$1 '${2:-}': expected a whole number from 1 on"
+      if [[ $1 == --np ]]; then np=$2; else rounds=$2; fi
+      shift ;;
+    --transport | --transport=* | --json | --json=*) wrong "$1: each run has one of its own" ;;
+    *) options+=("$1") ;;
+  esac
+  shift
 done
 
+processors=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc) # nproc would count no more than these
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 parts=(solve coarse halo)
@@ -30,20 +41,23 @@ run() { # contender, options
     launch=("$bin/halocline-run" "${bind_ours[@]}" -n "$np" --) transport=shm
   else
     launch=("mpirun.$who" ${bind_mpi[$who]} -n "$np")
+    # Open MPI counts the machine's processors, not those that its ranks may use.
+    [[ $np -le $processors ]] || launch=(env OMPI_MCA_mpi_yield_when_idle=1 "${launch[@]}")
   fi
   rm -f "$out/json"
   "${launch[@]}" "$bin/coarse_solve" "$@" --transport "$transport" --json "$out/json" >"$out/log" 2>&1 </dev/null ||
     { cat "$out/log" >&2; echo "bench-coarse-halo.sh: coarse_solve failed over $who" >&2; exit 1; }
   for part in "${parts[@]}"; do # of "seconds": {…}, the only object that has these keys
-    grep -oE "\"$part\": *[0-9.eE+-]+" "$out/json" | head -n 1 | sed 's/.*: *//' >>"$out/$who.$part"
+    grep -oE "\"$part\": *[0-9.eE+-]+" "$out/json" | sed -n '1s/.*: *//p' >>"$out/$who.$part" ||
+      { echo "bench-coarse-halo.sh: coarse_solve wrote no \"$part\" over $who" >&2; exit 1; }
   done
 }
 median() { sort -g | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
 
-run shm "$@" # this first run generates the demo's configuration if there is none yet
+run shm "${options[@]}" # this first run generates the demo's configuration if there is none yet
 rm "$out"/shm.*
 for ((round = 0; round < rounds; ++round)); do
-  for who in "${contenders[@]}"; do run "$who" "$@"; done
+  for who in "${contenders[@]}"; do run "$who" "${options[@]}"; done
 done
 
 for who in "${contenders[@]}"; do

@@ -1,10 +1,14 @@
 #!/usr/bin/env bash
-# Messages over verbs on one machine with an RDMA device, all through its first device. In turns: one way over our
-# channel compared with ib_write_lat (package perftest). Then, in the turns of bench_p2p: our matched messages and windows
-# compared with each MPI over UCX, and before and after it ib_write_bw. Prints lines of JSON, then tables of medians.
+# Messages over verbs on one machine with an RDMA device, all through the same port (verbs-device.bash). In turns: one
+# way over our channel compared with ib_write_lat (package perftest). Then, in the turns of bench_p2p: our matched
+# messages and windows compared with each MPI over UCX, and before and after it ib_write_bw. Prints lines of JSON, then
+# tables of medians.
 # usage: scripts/bench-verbs.sh FOLDER-OF-BENCHES [ROUNDS] [--without-mpi]      scripts/bench.sh verbs calls it
+# exit status: 77 if perftest or a device with an active port is missing
 set -euo pipefail
+export LC_ALL=C # numbers are written 5.5
 [[ ${1:-} != --help && ${1:-} != -h ]] || { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 0; }
+source "$(dirname "$(readlink -f "$0")")/verbs-device.bash"
 bin=${1:?usage: scripts/bench-verbs.sh FOLDER [ROUNDS] [--without-mpi]}
 shift
 rounds=9 with_mpi=1
@@ -16,9 +20,12 @@ for argument; do
   esac
 done
 for tool in ib_write_lat ib_write_bw; do
-  command -v $tool >/dev/null || { echo "bench-verbs: no $tool (package perftest)" >&2; exit 1; }
+  command -v $tool >/dev/null || { echo "bench-verbs: skipped: no $tool (package perftest)" >&2; exit 77; }
 done
-device=$(ls /sys/class/infiniband | head -1)
+chosen=$(verbs_device) ||
+  { echo "bench-verbs: skipped: no RDMA device ${HALOCLINE_COMM_VERBS_DEVICE:-} with an active port" >&2; exit 77; }
+device=${chosen% *} port=${chosen#* }
+export HALOCLINE_COMM_VERBS_DEVICE=$device HALOCLINE_COMM_VERBS_PORT=$port # for ours
 machine=real
 grep -q 'QEMU TCG' /proc/cpuinfo && machine=emulated
 # Soft-RoCE works in kernel threads. Ranks that poll on every core of a small machine starve them for milliseconds
@@ -33,12 +40,16 @@ mpi_sizes=(8 64 512 4096 65536 1048576) long_sizes=(65536 1048576) mpi_seconds=6
 # In an emulated machine a slice of 40 ms takes seconds to begin.
 [[ $machine == real ]] || mpi_sizes=(8 4096 65536) long_sizes=(65536) mpi_seconds=15
 
-# Server and client run on this machine. Prints the line of the results.
-perftest() { # program, bytes, iterations
-  timeout 60 "${give_way[@]}" "$1" -F -s "$2" -n "$3" >/dev/null 2>&1 &
+# Server and client run on this machine. Prints the line of the results. In the foreground, timeout leaves both in the
+# script's process group, so that Ctrl-C reaches the client; the server, as all that runs in the background, ignores it.
+perftest() { # program, bytes, iterations; in a shell of its own, as part of a pipeline
+  local run=(timeout --foreground 60 "${give_way[@]}" "$1" -d "$device" -i "$port" -F -s "$2" -n "$3")
+  "${run[@]}" >/dev/null 2>&1 &
+  trap "kill $! 2>/dev/null || true" EXIT
   for _ in $(seq 50); do ss -Hltn 'sport = :18515' | grep -q . && break; sleep 0.1; done
-  timeout 60 "${give_way[@]}" "$1" -F -s "$2" -n "$3" localhost 2>/dev/null | awk -v bytes="$2" '$1 == bytes' || true
+  "${run[@]}" localhost 2>/dev/null | awk -v bytes="$2" '$1 == bytes' || true
   wait
+  trap - EXIT
 }
 ib_write_lat_of() { # bytes; t_typical is the median
   perftest ib_write_lat "$1" 500 | # sometimes it prints inf
@@ -51,7 +62,7 @@ ib_write_bw_of() { # bytes; the average in MiB/s
 
 # Both MPIs through the same device, without shared memory. UCX connects by UD; in soft-RoCE it takes the datagrams that
 # arrive for an IPv4 address for another's, so it gets the device's IPv6 one (GID 0).
-ucx=(UCX_TLS=rc,ud,self "UCX_NET_DEVICES=$device:1")
+ucx=(UCX_TLS=rc,ud,self "UCX_NET_DEVICES=$device:$port")
 [[ $device != rxe* ]] || ucx+=(UCX_IB_GID_INDEX=0)
 mpi_peers() { # sets `peers`
   local -A more=([openmpi]='OMPI_MCA_pml=ucx OMPI_MCA_osc=ucx OMPI_MCA_btl=^openib,ofi,vader OMPI_MCA_opal_common_ucx_devices=any OMPI_MCA_opal_common_ucx_tls=any'

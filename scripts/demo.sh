@@ -35,9 +35,11 @@ if [[ $transport == mpi ]]; then
   done
   [[ -n $mpirun ]] || { echo "demo.sh: --transport mpi: no mpirun found; install openmpi-bin or mpich" >&2; exit 2; }
   launch=("$mpirun" -n "$np")
-  if "$mpirun" --version 2>&1 | grep -qi 'open'; then
+  if [[ $("$mpirun" --version 2>&1) =~ Open\ MPI|OpenRTE ]]; then
     # Allows more processes than cores, and containers that run as root.
     export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    # It counts the machine's processors, not those that its ranks may use (taskset).
+    [[ $np -le $(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc) ]] || export OMPI_MCA_mpi_yield_when_idle=1
   fi
 else
   launch=("$bin/halocline-run" -n "$np" --)

@@ -5,6 +5,7 @@
 set -euo pipefail
 [[ ${1:-} != --help && ${1:-} != -h ]] || { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 0; }
 cd "$(dirname "$(readlink -f "$0")")/.."
+command -v clang-format-14 >/dev/null || { echo "format.sh: no clang-format-14 (package clang-format-14)" >&2; exit 1; }
 if [[ ${1:-} == --check ]]; then
   git ls-files -z -- '*.cpp' '*.hpp' '*.h' | xargs -0 clang-format-14 --style=file --dry-run --Werror
   exit

@@ -3,13 +3,16 @@
 # If it may not install packages, it prints the exact command to run and stops. Other systems are left to CMake, which
 # names what it does not find.
 # usage: scripts/install-dependencies.sh [build | bench | all]      HALOCLINE_WITHOUT_MPI=1: without Open MPI and MPICH
+#                                                HALOCLINE_WITHOUT_PACKAGES=1: nothing is installed, nor insisted on
 #   build   what the build needs; optional packages (transports) are installed too, but not insisted on
 #   bench   these and the optional ones
 #   all     these and what only tests need (the default)
 set -euo pipefail
 [[ ${1:-} != --help && ${1:-} != -h ]] || { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 0; }
 purpose=${1:-all}
-[[ $purpose =~ ^(build|bench|all)$ ]] || { echo "install-dependencies.sh: '$purpose': expected build, bench or all" >&2; exit 2; }
+[[ $purpose =~ ^(build|bench|all)$ ]] ||
+  { echo "install-dependencies.sh: '$purpose': expected build, bench or all" >&2; exit 2; }
+[[ ! ${HALOCLINE_WITHOUT_PACKAGES:-} ]] || exit 0
 
 needed=(
   g++ cmake ninja-build pkg-config
@@ -30,8 +33,7 @@ for_tests=(
   nftables                                                     # tests of links that lose packets
   qemu-system-x86 busybox-static kmod cpio iproute2 perftest   # tests of verbs: scripts/verbs-vm.sh
 )
-[[ $purpose == build ]] || { needed+=("${optional[@]}"); optional=(); }
-[[ $purpose == all ]] && needed+=("${for_tests[@]}")
+[[ $purpose == all ]] && optional+=("${for_tests[@]}")
 
 if ! command -v dpkg-query >/dev/null; then
   echo "install-dependencies.sh: no dpkg here, so nothing is installed; CMake will name what it does not find" >&2
@@ -49,16 +51,27 @@ missing=("${must[@]}" "${may[@]}")
 [[ ${#missing[@]} -eq 0 ]] && exit 0
 
 install=(apt-get install -y --no-install-recommends)
-run_as_root=()
+as_root=()
 if [[ $(id -u) -ne 0 ]]; then
   if command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
-    run_as_root=(sudo)
+    as_root=(sudo env DEBIAN_FRONTEND=noninteractive) # sudo passes no variables on
   else
-    [[ ${#must[@]} -eq 0 ]] && exit 0
-    printf 'Missing packages. Run this, then start again:\n  sudo %s\n' "${install[*]} ${must[*]}" >&2
+    [[ $purpose == build ]] && missing=("${must[@]}")
+    [[ ${#missing[@]} -eq 0 ]] && exit 0
+    printf 'Missing packages. Run this, then start again:\n  sudo apt-get update && sudo %s\n' \
+      "${install[*]} ${missing[*]}" >&2
+    echo "Or set HALOCLINE_WITHOUT_PACKAGES=1, to go on with what is there." >&2
     exit 1
   fi
 fi
+export DEBIAN_FRONTEND=noninteractive
+get() { "${as_root[@]}" "${install[@]}" "$@" -qq >/dev/null; }
 echo "installing: ${missing[*]}"
-"${run_as_root[@]}" apt-get update -qq
-DEBIAN_FRONTEND=noninteractive "${run_as_root[@]}" "${install[@]}" "${missing[@]}" -qq >/dev/null
+"${as_root[@]}" apt-get update -qq || echo "install-dependencies.sh: apt-get update failed: known packages are used" >&2
+[[ ${#must[@]} -eq 0 ]] || get "${must[@]}" ||
+  { echo "install-dependencies.sh: these can't be installed: ${must[*]}" >&2; exit 1; }
+if [[ ${#may[@]} -gt 0 ]] && ! get "${may[@]}" 2>/dev/null; then # apt-get installs all or none of them
+  for package in "${may[@]}"; do
+    get "$package" || echo "install-dependencies.sh: $package can't be installed: what needs it is left out" >&2
+  done
+fi

@@ -7,9 +7,11 @@
 #   VERBS_VM_SECONDS (300)   for boot and command         VERBS_VM_CPUS (2), VERBS_VM_MEMORY (3072, MiB)
 #   VERBS_VM_CACHE           where the kernel is kept     (~/.cache/halocline/verbs-vm)
 set -euo pipefail
+export LC_ALL=C # what apt-cache prints is read
 [[ ${1:-} != --help && ${1:-} != -h ]] || { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 0; }
 command=${1:?usage: scripts/verbs-vm.sh \'COMMAND\'}
 seconds=${VERBS_VM_SECONDS:-300}
+[[ $seconds =~ ^[1-9][0-9]*$ ]] || { echo "verbs-vm: VERBS_VM_SECONDS '$seconds': expected whole seconds" >&2; exit 2; }
 cache=${VERBS_VM_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/halocline/verbs-vm}
 modules=(virtio_pci 9pnet_virtio 9p crc32_generic crc32_pclmul ib_uverbs rdma_ucm rdma_rxe veth bridge sch_netem)
 PATH=$PATH:/usr/sbin:/sbin
@@ -21,17 +23,19 @@ done
 mkdir -p "$cache" 2>/dev/null && [[ -w $cache ]] || skip "can't write to $cache (set VERBS_VM_CACHE)"
 
 # Debian's generic kernel, taken from its package without installing it. The modules are cached with it.
+kernel_of() { apt-cache depends "$1" 2>/dev/null | awk '/Depends:/ && !n++ {print $2}' || true; } # nothing: unknown
 make_boot_files() {
   local package=linux-image-amd64 depends work
-  depends=$(apt-cache depends "$package" 2>/dev/null | awk '/Depends:/{print $2; exit}')
+  depends=$(kernel_of "$package")
   if [[ ! $depends && $(id -u) -eq 0 ]]; then
     apt-get update -qq || true
-    depends=$(apt-cache depends "$package" 2>/dev/null | awk '/Depends:/{print $2; exit}')
+    depends=$(kernel_of "$package")
   fi
   [[ $depends ]] || skip "apt knows no $package (apt-get update)"
   work=$(mktemp -d "$cache/kernel.XXXXXX")
   trap 'rm -rf "$cache"/kernel.*' EXIT
-  (cd "$work" && apt-get download -qq "$depends" 2>download.log) || skip "apt-get download $depends: $(tail -1 "$work/download.log")"
+  (cd "$work" && apt-get download -qq "$depends" 2>download.log) ||
+    skip "apt-get download $depends: $(tail -1 "$work/download.log")"
   dpkg-deb --fsys-tarfile "$work"/*.deb | tar -x -C "$work" ./boot ./lib/modules
   local version=("$work"/lib/modules/*) initrd=$work/initrd
   version=${version[0]##*/}
@@ -68,7 +72,7 @@ $b mount -t devtmpfs none /root/dev
 $b mkdir -p /root/dev/shm /root/dev/pts
 $b mount -t tmpfs none /root/dev/shm
 $b mount -t tmpfs none /root/run
-$b chroot /root /bin/bash "$($b sed 's/.*guest=\([^ ]*\).*/\1/' /proc/cmdline)/guest.sh"
+$b chroot /root /bin/bash "$($b sed 's/.*guest=\([^ ]*\).*/\1/; s/%20/ /g; s/%25/%/g' /proc/cmdline)/guest.sh"
 $b poweroff -f
 INIT
 }
@@ -85,7 +89,9 @@ flock -u 9
 
 run=$(mktemp -d "$cache/run.XXXXXX")
 trap 'rm -rf "$run"' EXIT
+trap 'exit 130' INT # after the machine, which Ctrl-C ends
 printf '%s\n' "$command" >"$run/command.sh"
+here=$(printf %q "$PWD") files=$(printf %q "$run")
 cat >"$run/guest.sh" <<GUEST
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TMPDIR=/run
 hostname verbs-vm
@@ -114,15 +120,18 @@ done
 ip rule add pref 100 lookup local
 ip rule del pref 0
 ulimit -l unlimited
-cd "$PWD"
-timeout --kill-after=5 $((seconds > 60 ? seconds - 30 : seconds)) bash "$run/command.sh" >"$run/output" 2>&1
-echo \$? >"$run/status"
+cd $here
+timeout --kill-after=5 $((seconds > 60 ? seconds - 30 : seconds)) bash $files/command.sh >$files/output 2>&1
+echo \$? >$files/status
 sync
 GUEST
-# The machine ends with this script, even if the script is killed.
-setpriv --pdeathsig TERM timeout --kill-after=5 "$seconds" qemu-system-x86_64 -M q35 -accel tcg,thread=multi -cpu max -smp "${VERBS_VM_CPUS:-2}" \
+# The machine ends with this script, even if the script is killed; in the foreground, Ctrl-C reaches it. Words of a
+# kernel's command line end at a space.
+guest=${run//%/%25}
+setpriv --pdeathsig TERM timeout --foreground --kill-after=5 "$seconds" \
+  qemu-system-x86_64 -M q35 -accel tcg,thread=multi -cpu max -smp "${VERBS_VM_CPUS:-2}" \
   -m "${VERBS_VM_MEMORY:-3072}" -kernel "$cache/vmlinuz" -initrd "$cache/initrd.gz" \
-  -append "console=ttyS0 quiet panic=-1 guest=$run" -nographic -no-reboot -nic none \
+  -append "console=ttyS0 quiet panic=-1 guest=${guest// /%20}" -nographic -no-reboot -nic none \
   -virtfs local,path=/,mount_tag=host,security_model=none,multidevs=remap </dev/null >"$run/console" 2>&1 || true
 [[ -e $run/output ]] && cat "$run/output"
 [[ -s $run/status ]] && exit "$(cat "$run/status")"

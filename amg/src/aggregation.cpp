@@ -153,7 +153,7 @@ aggregation::aggregation(std::shared_ptr<const lattice::site_order> fine,
         for (unsigned mask = 1; mask < face_sites_.size(); ++mask)
             if (mask & touched) face_sites_[mask].push_back(s);
     }
-    lanes_.resize(static_cast<std::size_t>(kernels::batch * vectors_ * 2 * b.lane_width));
+    lanes_.resize(static_cast<std::size_t>(kernels::most_right_hand_sides * vectors_ * 2 * b.lane_width));
 }
 
 float* aggregation::group(int g, int chirality) {
@@ -252,7 +252,7 @@ void aggregation::restrict_group(int g, int chirality, const batch& fields) cons
     const lattice::block_layout& b = blocks();
     const int w = b.lane_width;
     const std::span<const std::int32_t> sites = fields.face_mask == 0 ? all_sites_ : face_sites_[fields.face_mask];
-    std::array<kernels::view<const float>, kernels::batch> from{};
+    std::array<kernels::view<const float>, kernels::most_right_hand_sides> from{};
     for (std::size_t i = 0; i < fields.y.size(); ++i)
         from[i] = {fields.y[i].outer(std::int64_t{g} * b.sites_per_group) + chirality * half_spinor * w,
                    std::ptrdiff_t{lattice::spinor_components} * w};

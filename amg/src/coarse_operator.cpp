@@ -98,8 +98,8 @@ coarse_operator::coarse_operator(const comm::job& j, const lattice::decompositio
     const int matrices = static_cast<int>(directions_.size()) + 1;
     matrices_ = lattice::field<float>(row_of_sites(sites), matrices * static_cast<int>(block_reals_));
     inverses_ = lattice::field<float>(row_of_sites(odd), static_cast<int>(block_reals_));
-    odd_ = lattice::field<float>(row_of_sites(odd), components());
-    odd2_ = lattice::field<float>(row_of_sites(odd), components());
+    odd_hops_ = lattice::field<float>(row_of_sites(odd), components());
+    odd_solved_ = lattice::field<float>(row_of_sites(odd), components());
 }
 
 /// If both neighbours are the same site (global extent 2) they share one link, the high one; a site that is its own
@@ -172,12 +172,12 @@ void coarse_operator::list_terms(const lattice::decomposition& coarse, const lat
     }
 }
 
-void coarse_operator::start(int parity, const float* x) noexcept {
-    halo::plan& plan = plans_[parity];
+void coarse_operator::start(int source_parity, const float* x) noexcept {
+    halo::plan& plan = plans_[source_parity];
     if (plan.messages().empty()) return;
     const std::ptrdiff_t n = components();
-    const int x_first = sublattices_[parity].first;
-    const std::vector<std::vector<int>>& sent = sent_positions_[parity];
+    const int x_first = sublattices_[source_parity].first;
+    const std::vector<std::vector<int>>& sent = sent_positions_[source_parity];
     plan.start([&](int message, std::int64_t first, std::int64_t last, std::byte* target) {
         const std::vector<int>& positions = sent[message];
         for (std::int64_t s = first; s < last; ++s)
@@ -186,10 +186,10 @@ void coarse_operator::start(int parity, const float* x) noexcept {
     });
 }
 
-comm::status coarse_operator::hop(int parity, const hop_fields& f) noexcept {
-    const int source = parities_ == 2 ? 1 - parity : 0;
-    const sublattice& now = sublattices_[parity];
-    const std::ptrdiff_t n = components(), x_first = sublattices_[source].first;
+comm::status coarse_operator::hop(int target_parity, const hop_operands& f) noexcept {
+    const int source_parity = parities_ == 2 ? 1 - target_parity : 0;
+    const sublattice& now = sublattices_[target_parity];
+    const std::ptrdiff_t n = components(), x_first = sublattices_[source_parity].first;
     std::array<kernels::product, lattice::faces + 1> terms;
     for (int site = now.first; site < now.last; ++site) {
         const std::ptrdiff_t at = (site - now.first) * n;
@@ -199,7 +199,7 @@ comm::status coarse_operator::hop(int parity, const hop_fields& f) noexcept {
             terms[count++] = {matrix(site, t.direction), f.x + (t.source - x_first) * n};
         kernels::multiply(rows_, {terms.data(), count}, f.y + at, f.add);
     }
-    halo::plan& plan = plans_[source];
+    halo::plan& plan = plans_[source_parity];
     if (plan.messages().empty()) return comm::status::ok;
     const comm::status finished = plan.finish();
     if (finished != comm::status::ok) return finished; // then there may be no ghosts
@@ -238,19 +238,19 @@ void coarse_operator::minus_inverse(float* y, const float* x) const noexcept {
 comm::status coarse_operator::apply_schur(lattice::field<float>& y, const lattice::field<float>& x) noexcept {
     // w_o = D_oe x_e
     start(0, x.data());
-    const comm::status first = hop(1, {.y = odd_.data(), .x = x.data()});
+    const comm::status first = hop(1, {.y = odd_hops_.data(), .x = x.data()});
     // y_e = D_ee x_e - D_eo D_oo^-1 w_o
-    minus_inverse(odd2_.data(), odd_.data());
-    start(1, odd2_.data());
-    const comm::status second = hop(0, {.y = y.data(), .x = odd2_.data(), .own = x.data()});
+    minus_inverse(odd_solved_.data(), odd_hops_.data());
+    start(1, odd_solved_.data());
+    const comm::status second = hop(0, {.y = y.data(), .x = odd_solved_.data(), .own = x.data()});
     return first != comm::status::ok ? first : second;
 }
 
 comm::status coarse_operator::reduce(lattice::field<float>& y, const lattice::field<float>& b) noexcept {
-    minus_inverse(odd2_.data(), b.data() + std::ptrdiff_t{sublattices_[1].first} * components());
-    start(1, odd2_.data());
+    minus_inverse(odd_solved_.data(), b.data() + std::ptrdiff_t{sublattices_[1].first} * components());
+    start(1, odd_solved_.data());
     std::copy_n(b.data(), std::ptrdiff_t{sublattices_[0].last} * components(), y.data());
-    return hop(0, {.y = y.data(), .x = odd2_.data(), .add = true});
+    return hop(0, {.y = y.data(), .x = odd_solved_.data(), .add = true});
 }
 
 comm::status coarse_operator::reconstruct(lattice::field<float>& x, const lattice::field<float>& xe,
@@ -260,10 +260,10 @@ comm::status coarse_operator::reconstruct(lattice::field<float>& x, const lattic
     std::copy_n(xe.data(), odd, x.data());
     // w_o = D_oe x_e - b_o
     const std::ptrdiff_t odd_reals = std::ptrdiff_t{sublattices_[1].last - sublattices_[1].first} * components();
-    for (std::ptrdiff_t i = 0; i < odd_reals; ++i) odd_.data()[i] = -b.data()[odd + i];
-    const comm::status finished = hop(1, {.y = odd_.data(), .x = xe.data(), .add = true});
+    for (std::ptrdiff_t i = 0; i < odd_reals; ++i) odd_hops_.data()[i] = -b.data()[odd + i];
+    const comm::status finished = hop(1, {.y = odd_hops_.data(), .x = xe.data(), .add = true});
     // x_o = -D_oo^-1 w_o
-    minus_inverse(x.data() + odd, odd_.data());
+    minus_inverse(x.data() + odd, odd_hops_.data());
     return finished;
 }
 

@@ -10,9 +10,10 @@
 
 namespace halocline::amg::kernels {
 
-inline constexpr int batch = 4; ///< maximum number of right-hand sides of one dots()
+inline constexpr int most_right_hand_sides = 4; ///< of one dots()
 
-/// `count` vectors of one chirality in one group: vector i of site s at data + s * stride + i * 12 W.
+/// Block vectors of one chirality in one group: a single one, its site s at data + s * stride, or several, vector i of
+/// site s at data + s * stride + i * 12 W.
 template <class T>
 struct view {
     T* data;
@@ -20,7 +21,7 @@ struct view {
 };
 
 /// acc[(b * count + i)][2][W] += sum over the listed sites of conj(p_i) x_b, per lane (re, im).
-/// Pre: 1 <= x.size() <= batch.  Cost: reads p once for all x.
+/// Pre: 1 <= x.size() <= most_right_hand_sides.  Cost: reads p once for all x.
 void dots(int w, view<const float> p, int count, std::span<const view<const float>> x,
           std::span<const std::int32_t> sites, float* acc) noexcept;
 
@@ -32,14 +33,15 @@ void combine(int w, view<const float> p, int count, const float* c, view<float> 
 constexpr std::size_t matrix_reals(int n) {
     return 2 * static_cast<std::size_t>(n) * ((static_cast<std::size_t>(n) + 7) / 8 * 8);
 }
-/// Location of element (row, column): its real part; the imaginary part is `second` further.
-struct element {
-    std::size_t first, second;
+/// Where both parts of an element are among the reals of a matrix.
+struct element_place {
+    std::size_t real, imaginary;
 };
-constexpr element matrix_element(int n, int row, int column) {
+constexpr element_place place_of_element(int n, int row, int column) {
     const int panel = row / 16, height = n - 16 * panel <= 8 ? 8 : 16;
-    return {2 * static_cast<std::size_t>(16 * panel * n + column * height) + static_cast<std::size_t>(row % 16),
-            static_cast<std::size_t>(height)};
+    const std::size_t real =
+        2 * static_cast<std::size_t>(16 * panel * n + column * height) + static_cast<std::size_t>(row % 16);
+    return {real, real + static_cast<std::size_t>(height)};
 }
 
 /// One term of a block-row product.

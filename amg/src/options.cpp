@@ -2,19 +2,28 @@
 #include <halocline/amg/options.hpp>
 #include <halocline/lattice/field.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 
 namespace halocline::amg {
+namespace {
+
+int default_block_extent(int extent) {
+    const int half = extent / 2;
+    if (extent % 2 != 0 || half == 1) return extent;
+    for (const int b : {4, 3, 5, 2})
+        if (half % b == 0) return b;
+    for (int b = 7; b <= half / b; b += 2)
+        if (half % b == 0) return b;
+    return half; // a prime
+}
+
+} // namespace
 
 lattice::coordinate default_blocks(const lattice::coordinate& global) {
-    lattice::coordinate block = global;
-    for (int& extent : block)
-        for (int b : {4, 3, 5, 2})
-            if (extent % (2 * b) == 0) {
-                extent = b;
-                break;
-            }
+    lattice::coordinate block{};
+    std::ranges::transform(global, block.begin(), default_block_extent);
     return block;
 }
 

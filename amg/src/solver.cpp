@@ -50,7 +50,7 @@ void agree_on(const comm::job& j, const solver_options& o) {
     j.agree("the solver_options", text.str());
 }
 
-/// Err: input_error: not lexicographic on this box, or another number of components.
+/// Err: input_error: not on this box, or another number of components.
 void require_spinors(const lattice::field<double>& x, const char* name, const lattice::coordinate& extents) {
     if (x.shared_order() && x.order().extents() == extents && x.components() == lattice::spinor_components) return;
     const std::string box = x.shared_order() ? "a box of " + lattice::to_string(x.order().extents()) : "no box";
@@ -61,14 +61,14 @@ void require_spinors(const lattice::field<double>& x, const char* name, const la
 
 constexpr int most_times = 10; // in a report
 
-/// Collective, because the lane width and the number of places are a rank's own.
+/// Collective, because the lane width, the number of places and having a box at all are a rank's own.
 std::shared_ptr<const lattice::site_order> blocked_order(const comm::job& j, const lattice::decomposition& cut,
                                                          const solver_options& options) {
     const lattice::coordinate block = options.blocks.value_or(default_blocks(cut.global()));
-    static_cast<void>(coarse_decomposition(cut, block)); // its errors name the rank grids that would do
-    const lattice::box local = cut.local_box(j.rank());
     std::shared_ptr<const lattice::site_order> order;
     j.collectively([&] {
+        static_cast<void>(coarse_decomposition(cut, block)); // its errors name the rank grids that would do
+        const lattice::box local = cut.local_box(j.rank());
         const int width =
             options.lane_width > 0 ? options.lane_width : dirac::preferred_lane_width(local, cut.global(), block);
         order = lattice::site_order::blocked(local, cut.global(), block, width);
@@ -101,6 +101,7 @@ solver::solver(const comm::job& j, const lattice::decomposition& cut, const dira
 
 void solver::setup() {
     const stopwatch watch;
+    is_set_up_ = false;
     try {
         hierarchy_.setup(tell_);
     } catch (const input_error& e) { // the same on every rank
@@ -113,12 +114,13 @@ void solver::setup() {
 }
 
 solver_report solver::solve(lattice::field<double>& x, const lattice::field<double>& b) {
-    if (!is_set_up_) throw input_error("amg::solver: solve() before setup(): there is no hierarchy yet");
-    require_spinors(x, "x", d_.order()->extents());
-    require_spinors(b, "b", d_.order()->extents());
-    reorder(b_, b);
     hierarchy_.coarse_level().reset_costs();
-    job_.barrier(); // so that the slowest rank's preparations are not timed as the others' waits
+    job_.collectively([&] { // also so that the slowest rank's preparations are not timed as the others' waits
+        if (!is_set_up_) throw input_error("amg::solver: solve() before setup(): there is no hierarchy yet");
+        require_spinors(x, "x", d_.order()->extents());
+        require_spinors(b, "b", d_.order()->extents());
+        reorder(b_, b);
+    });
 
     const stopwatch watch;
     solvers::fgmres_options options;

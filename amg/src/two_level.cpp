@@ -9,6 +9,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 namespace halocline::amg {
 namespace {
@@ -21,6 +22,12 @@ solvers::fgmres_options coarse_options(const solver_options& options) {
     o.verify = false;       // the outer solver computes the true residual
     o.keep_history = false; // and nothing is allocated
     o.reorthogonalise_below = 0.1;
+    return o;
+}
+
+/// Without a coarse level nothing reads P and D_c: one vector, for which every block has room, is enough of them.
+solver_options with_needed_vectors(solver_options o) {
+    if (!o.coarse_level) o.vectors = 1;
     return o;
 }
 
@@ -85,10 +92,10 @@ void coarse_solver::reset_costs() {
 
 two_level::two_level(const comm::job& j, const lattice::decomposition& cut, dirac::wilson_clover<float>& d,
                      const solver_options& options)
-    : job_(j), options_(options), global_(cut.global()), local_(cut.local_box(j.rank())), d_(&d),
+    : job_(j), options_(with_needed_vectors(options)), global_(cut.global()), local_(cut.local_box(j.rank())), d_(&d),
       coarse_cut_(coarse_decomposition(cut, d.order()->blocks()->block)),
-      p_(d.order(), coarse_site_order(coarse_cut_, j.rank()), options.vectors),
-      dc_(j, coarse_cut_, p_.coarse(), options.vectors), solve_(j, dc_, options_, cut.rank_order()),
+      p_(d.order(), coarse_site_order(coarse_cut_, j.rank()), options_.vectors),
+      dc_(j, coarse_cut_, p_.coarse(), options_.vectors), solve_(j, dc_, options_, cut.rank_order()),
       smooth_(d, options.block_steps), sum_(j, 64, cut.rank_order()),
       space_(d.order(), lattice::spinor_components, sum_), xc_(p_.coarse(), p_.coarse_components()),
       bc_(p_.coarse(), p_.coarse_components()) {}
@@ -99,7 +106,10 @@ std::vector<std::string> two_level::notes() const {
     if (!smooth_.two_colours())
         notes.push_back("blocks " + grid +
                         ": red-black needs an even number in every dimension; additive Schwarz instead");
-    if (!dc_.bipartite())
+    if (options_.coarse_level && lattice::volume(coarse_cut_.global()) == 1)
+        notes.push_back("coarse lattice " + grid + ": one site, because one block is the whole lattice " +
+                        lattice::to_string(global_) + "; smaller blocks may do better");
+    if (options_.coarse_level && !dc_.bipartite())
         notes.push_back("coarse lattice " + grid +
                         ": odd-even needs even extents; coarse GMRES without odd-even preconditioning instead");
     if (replaced_columns_ > 0)
@@ -138,24 +148,29 @@ void two_level::normalise(lattice::field<float>& v) {
 
 // Inverse iteration may turn all vectors into the few lowest modes, as on links of one: where a vector depends on those
 // before it, its initial random numbers take its place, in the columns of P only.
-void two_level::define() {
+void two_level::make_coarse_level() {
+    std::optional<coarse_operator::workspace> work;
     job_.collectively([&] {
         replaced_columns_ = p_.define(test_vectors_, [&](std::int64_t site, int vector, std::span<float> spinor) {
             random_spinor(site, static_cast<std::uint32_t>(vector), spinor);
         });
+        work = dc_.make_workspace(p_);
     });
-    comm::status s = comm::status::ok;
-    job_.collectively([&] { s = dc_.define(p_, *d_); });
-    check(s, "the surfaces of the coarse operator's columns");
+    // Not inside collectively(): a rank that failed there would be missing in the exchanges of the others.
+    check(dc_.define(p_, *d_, *work), "the surfaces of the coarse operator's columns");
+    if (dc_.bipartite()) job_.collectively([&] { dc_.invert_odd(); });
 }
 
 void two_level::setup(const progress_callback& tell) {
     using phase = progress::phase;
     const int count = options_.vectors;
     if (!options_.coarse_level) return;
-    test_vectors_.clear();
-    for (int i = 0; i < count; ++i) test_vectors_.push_back(space_.make());
-    lattice::field<float> b = space_.make();
+    lattice::field<float> b;
+    job_.collectively([&] {
+        test_vectors_.clear();
+        for (int i = 0; i < count; ++i) test_vectors_.push_back(space_.make());
+        b = space_.make();
+    });
 
     // v = S_3 S_2 S_1 v with S_k: k sweeps on D x = v
     for (int i = 0; i < count; ++i) {
@@ -168,7 +183,7 @@ void two_level::setup(const progress_callback& tell) {
         normalise(v);
         if (tell) tell({phase::initial_vectors, i + 1, count, 0, i + 1 == count});
     }
-    define();
+    make_coarse_level();
 
     for (int k = 0; k < options_.setup_iterations; ++k) {
         // v = M v with M the multigrid made of the previous vectors
@@ -177,7 +192,7 @@ void two_level::setup(const progress_callback& tell) {
             check(cycle(v, b), "a set-up cycle");
             normalise(v);
         }
-        define();
+        make_coarse_level();
         if (tell) tell({phase::setup_iteration, k + 1, options_.setup_iterations, 0, true});
     }
     test_vectors_.clear(); // P holds what is needed of them

@@ -22,12 +22,14 @@ struct surface {
     std::int64_t sites = 0;
 };
 
-surface surface_of(const lattice::decomposition& cut, const lattice::coordinate& extents) {
+/// Of a rank's box of these extents, where messages go over this many of the two faces of a dimension.
+surface surface_of(const lattice::decomposition& cut, const lattice::coordinate& extents,
+                   const lattice::coordinate& sent_faces) {
     surface s;
     for (int mu = 0; mu < dimensions; ++mu) {
         if (cut.rank_grid()[mu] == 1) continue;
-        s.messages += 2;
-        s.sites += 2 * (lattice::volume(extents) / extents[mu]);
+        s.messages += sent_faces[mu];
+        s.sites += sent_faces[mu] * (lattice::volume(extents) / extents[mu]);
     }
     return s;
 }
@@ -69,6 +71,9 @@ std::string describe_dry_run(const comm::job& j, const problem& p, const setting
     }
     append_line(out, "rank order     %s", describe_rank_order(j.nodes(), p.cut).c_str());
 
+    // Where the coarse lattice is two sites wide, both neighbours of a site are one, whose links were added up.
+    lattice::coordinate coarse_faces{};
+    for (int mu = 0; mu < dimensions; ++mu) coarse_faces[mu] = p.cut.global()[mu] / p.blocks[mu] == 2 ? 1 : 2;
     const double coarse_components = 2.0 * s.vectors;
     append_line(out, "%s", "");
     append_line(out, "%4s %-12s %-14s %10s %10s %12s %12s", "rank", "position", "local box", "memory MiB", "messages",
@@ -77,7 +82,8 @@ std::string describe_dry_run(const comm::job& j, const problem& p, const setting
         const lattice::box local = p.cut.local_box(r);
         lattice::coordinate coarse_box{};
         for (int mu = 0; mu < dimensions; ++mu) coarse_box[mu] = local.extents[mu] / p.blocks[mu];
-        const surface fine = surface_of(p.cut, local.extents), coarse = surface_of(p.cut, coarse_box);
+        const surface fine = surface_of(p.cut, local.extents, {2, 2, 2, 2}),
+                      coarse = surface_of(p.cut, coarse_box, coarse_faces);
         append_line(out, "%4d %-12s %-14s %10.1f %10d %12.1f %12.1f", r,
                     lattice::to_string(p.cut.grid_position(r)).c_str(), lattice::to_string(local.extents).c_str(),
                     mebibytes(bytes_of_rank(s, p.cut, p.blocks, r)), fine.messages,

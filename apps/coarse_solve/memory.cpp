@@ -2,6 +2,7 @@
 #include "memory.hpp"
 
 #include <halocline/dirac/clover_term.hpp>
+#include <halocline/dirac/wilson_clover.hpp>
 #include <halocline/lattice/field.hpp>
 #include <halocline_app/host_memory.hpp>
 
@@ -32,14 +33,19 @@ int neighbours(const coordinate& coarse) {
     return all;
 }
 
-/// On a fine site.
-double fine_bytes(const settings& s, const coordinate& extents, int directions) {
+/// On a fine site, in lexicographic order.
+double lexicographic_bytes(const coordinate& extents) {
     const double as_read = links, x_and_b = 2 * spinor;
     const double reference = dirac::clover_components;
-    const double padded = 2 * links;     // the links, and the reference's with boundary signs
+    const double padded = 2 * links; // the links, and the reference's with boundary signs
+    return 8 * (as_read + x_and_b + reference + padded * padding(extents));
+}
+
+/// On a place of the blocked order, which has more of them than sites if lanes stay empty.
+double blocked_bytes(const settings& s, int directions) {
     const double d = links + 2 * clover; // the clover term and its inverse
-    const double krylov = spinor * (2 * s.restart_length + 1);
-    const double fp64 = as_read + x_and_b + reference + padded * padding(extents) + d + krylov + x_and_b;
+    const double x_and_b = 2 * spinor, krylov = spinor * (2 * s.restart_length + 1);
+    const double fp64 = d + krylov + x_and_b;
 
     const double smoother = 2 * spinor, interpolation = spinor * s.vectors;
     const double fp32 = d + x_and_b + smoother + interpolation;
@@ -66,9 +72,12 @@ double bytes_of_rank(const settings& s, const lattice::decomposition& cut, const
     coordinate coarse{};
     for (int mu = 0; mu < dimensions; ++mu) coarse[mu] = cut.global()[mu] / blocks[mu];
     const int directions = neighbours(coarse);
-    const auto sites = static_cast<double>(local.volume());
+    const int lanes = dirac::preferred_lane_width(local, cut.global(), blocks); // on this machine
+    const auto sites = static_cast<double>(local.volume()),
+               places = static_cast<double>(dirac::blocked_places(local, cut.global(), blocks, lanes));
     const double coarse_sites = sites / static_cast<double>(lattice::volume(blocks));
-    return sites * fine_bytes(s, local.extents, directions) + coarse_sites * coarse_bytes(s, coarse, directions);
+    return sites * lexicographic_bytes(local.extents) + places * blocked_bytes(s, directions) +
+           coarse_sites * coarse_bytes(s, coarse, directions);
 }
 
 void check_memory(const comm::job& j, const settings& s, const lattice::decomposition& cut, const coordinate& blocks) {

@@ -12,8 +12,8 @@
 namespace halocline::app {
 namespace {
 
-using config::choice_key, config::integer_key, config::key_name, config::list, config::make_key, config::real_key,
-    config::switch_key, config::text_key;
+using config::choice_key, config::integer_key, config::key_name, config::allow_array, config::make_key,
+    config::real_key, config::switch_key, config::text_key;
 using lattice::coordinate;
 
 setting_key tolerance_key(key_name key, double settings::*member) {
@@ -21,9 +21,10 @@ setting_key tolerance_key(key_name key, double settings::*member) {
 }
 
 setting_key coordinate_key(key_name key, std::optional<coordinate> settings::*member) {
-    return list(make_key<settings>(std::move(key), member, read_coordinate, [](const std::optional<coordinate>& c) {
-        return c ? lattice::to_string(*c) : std::string("chosen");
-    }));
+    return allow_array(
+        make_key<settings>(std::move(key), member, read_coordinate, [](const std::optional<coordinate>& c) {
+            return c ? lattice::to_string(*c) : std::string("chosen");
+        }));
 }
 
 setting_key boundaries_key(key_name key) {
@@ -31,7 +32,7 @@ setting_key boundaries_key(key_name key) {
     const std::vector<choice<boundary>> choices{
         {"periodic", boundary::periodic}, {"antiperiodic", boundary::antiperiodic}, {"open", boundary::open}};
     using boundaries = decltype(dirac::wilson_parameters::boundaries);
-    return list(make_key<settings>(
+    return allow_array(make_key<settings>(
         std::move(key), [](auto& s) -> auto& { return s.op.boundaries; },
         [=](const std::string& text) {
             const auto names = read_list(text);
@@ -73,9 +74,9 @@ std::vector<setting_key> lattice_and_operator_keys() {
                         "global extents; with a gauge file they must be the file's, without one the demo configuration "
                         "is repeated (multiples of 8)"},
                        &settings::grid),
-        list(make_key<settings>(key_name{"lattice", "tile", "how often the gauge file is repeated per dimension"},
-                                &settings::tile, read_coordinate,
-                                [](const coordinate& c) { return lattice::to_string(c); })),
+        allow_array(make_key<settings>(
+            key_name{"lattice", "tile", "how often the gauge file is repeated per dimension"}, &settings::tile,
+            read_coordinate, [](const coordinate& c) { return lattice::to_string(c); })),
         coordinate_key({"lattice", "mpi", "rank grid; its product is the number of ranks"}, &settings::rank_grid),
         choice_key<settings, bool>(
             {"lattice", "rank_order",

@@ -46,20 +46,6 @@ struct point {
     }
 };
 
-/// Memory aligned to a cache line.
-class aligned_bytes {
-  public:
-    explicit aligned_bytes(std::size_t bytes) : lines_((bytes + 63) / 64) {}
-    [[nodiscard]] std::byte* data() { return lines_.data()->bytes; }
-    [[nodiscard]] const std::byte* data() const { return lines_.data()->bytes; }
-
-  private:
-    struct alignas(64) line {
-        std::byte bytes[64]{};
-    };
-    std::vector<line> lines_;
-};
-
 /// Sites of a box in memory: extents[mu] of them, stride[mu] bytes apart, from byte `offset` on.
 struct region {
     coordinate extents{};

@@ -7,8 +7,8 @@
 
 #include "halo/timed_slice.hpp"
 #include "support/flag_probe.hpp"
-
-#include <halocline_test/shared_area.hpp>
+#include "support/huge_pages.hpp"
+#include "support/shared_pages.hpp"
 
 namespace halocline::bench {
 
@@ -17,7 +17,7 @@ class one_copy {
     /// Collective.
     one_copy(const comm::job& j, const point& p)
         : box_(p, j.rank()), area_(j, flag_bytes + memory_bytes(box_)), spins_(spins_of(j)),
-          own_(p.padded ? 0 : box_.bytes()), source_(box_, p.padded ? memory(j.rank()) : own_.data()) {
+          source_(box_, p.padded ? memory(j.rank()) : own_.take(apart + box_.bytes()) + apart) {
         for (const box_face& f : box_.faces) copies_.emplace_back(f.send, box_.faces[at_peer(copies_.size())].ghosts);
         slot_bytes_ = p.padded ? 0 : slot_bytes(box_);
     }
@@ -43,6 +43,8 @@ class one_copy {
 
   private:
     static constexpr std::size_t arrived = 0, freed = 2, flags_per_face = 3, flag_bytes = 4096;
+    /// Source and target of a copy at the same offset in their pages would make loads wait for stores.
+    static constexpr std::size_t apart = 1024;
     static std::size_t slot_bytes(const local_box& box) {
         std::size_t most = 0;
         for (const box_face& f : box.faces) most = std::max(most, f.send.bytes());
@@ -61,9 +63,9 @@ class one_copy {
     }
 
     local_box box_;
-    halocline_test::shared_area area_;
+    shared_pages area_;
     int spins_;
-    aligned_bytes own_; // the field, if nobody else writes to it
+    huge_memory own_; // of the field, if nobody else writes to it
     tracked_field source_;
     std::vector<strided_copy> copies_;
     std::size_t slot_bytes_ = 0;

@@ -37,6 +37,7 @@ class ours_appended {
 
     [[nodiscard]] tracked_field& source() { return source_; }
     [[nodiscard]] const std::byte* ghosts(std::size_t f) const { return plan_.ghost(box_.faces[f].where); }
+    [[nodiscard]] thread_team& team() { return team_; }
     void exchange() {
         const halo::team own = team_.begin();
         plan_.start(field_, own);
@@ -65,6 +66,7 @@ class ours_padded {
 
     [[nodiscard]] tracked_field& source() { return source_; }
     [[nodiscard]] const std::byte* ghosts(std::size_t) const { return source_.data(); }
+    [[nodiscard]] thread_team& team() { return team_; }
     void exchange() {
         const halo::team own = team_.begin();
         plan_.start(0, own);

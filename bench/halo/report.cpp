@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <set>
 #include <string_view>
 
 namespace halocline::bench {
@@ -34,7 +35,7 @@ best fastest(const std::vector<entry>& entries, const std::vector<outcome>& outc
     best b;
     for (std::size_t i = 0; i < entries.size(); ++i) {
         const series& s = outcomes[i].kept[speed];
-        if (s.slices == 0 || s.us[measure].empty() || !which(entries[i])) continue;
+        if (!outcomes[i].has_figure(speed) || s.us[measure].empty() || !which(entries[i])) continue;
         if (const double us = median(s.us[measure]); us < b.us) b = {us, &entries[i]};
     }
     return b;
@@ -46,6 +47,19 @@ coordinate cut_of(const point& p, int ranks) {
     if (ranks == 1)
         for (int mu = 0; mu < lattice::dimensions; ++mu) cut[mu] = p.cut(mu) ? 1 : 0;
     return cut;
+}
+
+// Cells of the table; "-": not known.
+std::string decimals(int places, double value) {
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), "%.*f", places, value);
+    return text.data();
+}
+std::string us_of(const best& b) { return b.known() ? decimals(3, b.us) : "-"; }
+std::string ratio_of(const best& a, const best& b) { return a.known() && b.known() ? decimals(2, a.us / b.us) : "-"; }
+std::string name_of(const best& b) {
+    if (!b.known()) return "-";
+    return b.who->who.who + " " + b.who->who.mode + (b.who->settings == "tuned" ? ", tuned" : "");
 }
 
 constexpr std::size_t exchange_alone = 1; ///< the index in `measures` of the exchange alone
@@ -61,21 +75,17 @@ void report::write_json(const char* bench, const point& p, const entry& e, const
     json_line line;
     line.add("bench", bench).add("who", e.who.who);
     line.add("mode", e.who.mode + (e.settings == "tuned" ? "-tuned" : "")).add("transport", e.who.transport);
-    line.add("ranks", facts_.ranks)
-        .add("threads", e.threads)
-        .add("L", p.extents)
-        .add("bytes_per_site", p.bytes_per_site);
-    line.add("cut", cut_of(p, facts_.ranks)).add("layout", p.layout()).add("flag_ns", median(s.flag_ns));
+    line.add("ranks", ranks_).add("threads", e.threads).add("L", p.extents).add("bytes_per_site", p.bytes_per_site);
+    line.add("cut", cut_of(p, ranks_)).add("layout", p.layout()).add("flag_ns", median(s.flag_ns));
+    // Of batches, each the mean of many steps.
     line.add("us_median", median(s.us[measure])).add("us_p95", quantile(s.us[measure], 0.95));
     // Up to here the keys are a fixed interface, in this order; the rest is additional.
     line.add("us_min", quantile(s.us[measure], 0)).add("transfer_ns", median(s.transfer_ns));
     line.add("measure", measures[measure]).add("machine", speed == outcome::fast ? "fast" : "slow");
     if (!e.settings.empty()) line.add("settings", e.settings);
-    if (facts_.ranks == 1) line.add("self_exchange", true);
+    if (ranks_ == 1) line.add("self_exchange", true);
     line.add("run_bytes", local_box(p, 0).shortest_run());
-    line.add("slices", s.slices).add("noisy", seen.noisy || s.slices < outcome::fewest_slices);
-    line.add("pinned", facts_.pinned);
-    line.add("host", facts_.host).add("compiler", __VERSION__).add("git", facts_.git);
+    line.add("slices", s.slices).add("noisy", seen.noisy).add(facts_.line());
     std::fprintf(json_, "%s\n", line.text().c_str());
 }
 
@@ -83,59 +93,68 @@ void report::write_lines(const point& p, const std::vector<entry>& entries, cons
                          outcome::speed most_seen) {
     for (std::size_t i = 0; i < entries.size(); ++i) {
         const outcome& seen = outcomes[i];
-        // A contender that saw only one mode is reported in that mode.
+        // A contender that saw only one mode often enough is reported in that mode.
         const outcome::speed other = most_seen == outcome::fast ? outcome::slow : outcome::fast;
-        const outcome::speed judged = seen.kept[most_seen].slices > 0 ? most_seen : other;
+        const outcome::speed judged = seen.has_figure(most_seen) ? most_seen : other;
         for (const outcome::speed speed : {outcome::fast, outcome::slow})
             for (std::size_t m = 0; m < measures.size(); ++m) {
-                if (seen.kept[speed].slices == 0 || seen.kept[speed].us[m].empty()) continue;
+                if (!seen.has_figure(speed) || seen.kept[speed].us[m].empty()) continue;
                 write_json(m == exchange_alone && speed == judged ? "halo" : "halo_detail", p, entries[i], seen, m,
                            speed);
             }
     }
 }
 
-void report::write_row(const point& p, const std::vector<entry>& entries, const std::vector<outcome>& outcomes,
-                       std::size_t measure, outcome::speed speed) {
-    const auto of = [&](auto&& which) { return fastest(entries, outcomes, measure, speed, which); };
-    const best limit = of([](const entry& e) { return e.who.who == "limit"; });
-    const auto left_to_choose = [](const entry& e) { return e.who.mode == halo::to_string(halo::path::automatic); };
-    const best ours = of([&](const entry& e) { return e.who.who == "ours" && !left_to_choose(e); });
-    const best chosen = of(left_to_choose);
-    const best mpi = of([](const entry& e) { return e.settings == "installed"; });
-    const best tuned = of([](const entry& e) { return !e.settings.empty(); });
-    if (!head_written_) {
-        std::fprintf(table_, "%-12s %6s %-4s %-8s %-4s %-5s | %9s %9s %-11s %6s %9s | %9s %-20s %6s | %9s %-27s %6s\n",
-                     "L", "B/site", "cut", "layout", "mode", "what", "limit us", "ours us", "best path", "/limit",
-                     "chosen us", "MPI us", "best as installed", "/ours", "MPI us", "best, tuned too", "/ours");
-        head_written_ = true;
-    }
+void report::write_head() {
+    if (head_written_) return;
+    head_written_ = true;
+    std::fprintf(table_, "%-12s %6s %-4s %-8s %-4s %-5s | %9s %9s %-11s %6s %9s | %9s %-20s %6s | %9s %-27s %6s\n", "L",
+                 "B/site", "cut", "layout", "mode", "what", "limit us", "ours us", "best path", "/limit", "chosen us",
+                 "MPI us", "best as installed", "/ours", "MPI us", "best, tuned too", "/ours");
+}
+
+void report::write_overhead(const point& p, const std::vector<entry>& entries, const std::vector<outcome>& outcomes,
+                            outcome::speed speed) {
     const auto mock = [&](const char* mode) {
-        return of([&](const entry& e) { return e.who.who == "mock" && e.who.mode == mode; });
+        return fastest(entries, outcomes, exchange_alone, speed,
+                       [&](const entry& e) { return e.who.who == "mock" && e.who.mode == mode; });
     };
-    if (const best batched = mock("empty-batched"), single = mock("empty");
-        batched.known() && single.known() && facts_.ranks == 1 && measure == exchange_alone)
-        std::fprintf(
-            table_,
-            "%-12s %6d %-4s start + finish over mock, %zu faces, nothing packed: %.0f ns, %d in a row; %.0f ns, "
-            "each behind a change of its faces and between two readings of the clock\n",
-            extents_of(p).c_str(), p.bytes_per_site, p.cut_name().c_str(), 2 * p.cut_name().size(), 1e3 * batched.us,
-            in_a_row, 1e3 * single.us);
-    const auto name = [](const best& b) {
-        if (!b.known()) return std::string("-");
-        return b.who->who.who + " " + b.who->who.mode + (b.who->settings == "tuned" ? ", tuned" : "");
-    };
-    std::string path = ours.known() ? ours.who->who.mode : "-";
-    if (ours.known() && ours.who->threads > 1) path += " x" + std::to_string(ours.who->threads);
-    const auto ratio = [](const best& a, const best& b) { return a.known() && b.known() ? a.us / b.us : 0.0; };
-    const auto us = [](const best& b) { return b.known() ? b.us : 0.0; };
-    std::fprintf(
-        table_,
-        "%-12s %6d %-4s %-8s %-4s %-5s | %9.3f %9.3f %-11s %6.2f %9.3f | %9.3f %-20s %6.2f | %9.3f %-27s %6.2f\n",
-        extents_of(p).c_str(), p.bytes_per_site, p.cut_name().c_str(), p.layout(),
-        speed == outcome::fast ? "fast" : "slow", measure_names[measure], us(limit), us(ours), path.c_str(),
-        ratio(ours, limit), us(chosen), us(mpi), name(mpi).c_str(), ratio(mpi, ours), us(tuned), name(tuned).c_str(),
-        ratio(tuned, ours));
+    const best batched = mock("empty-batched"), single = mock("empty");
+    if (!batched.known() || !single.known()) return;
+    std::fprintf(table_,
+                 "%-12s %6d %-4s start + finish over mock, %zu faces, nothing packed: %.0f ns, %d in a row; %.0f ns, "
+                 "each behind a change of its faces and between two readings of the clock\n",
+                 extents_of(p).c_str(), p.bytes_per_site, p.cut_name().c_str(), 2 * p.cut_name().size(),
+                 1e3 * batched.us, in_a_row, 1e3 * single.us);
+}
+
+void report::write_rows(const point& p, const std::vector<entry>& entries, const std::vector<outcome>& outcomes,
+                        std::size_t measure, outcome::speed speed) {
+    write_head();
+    if (ranks_ == 1 && measure == exchange_alone) write_overhead(p, entries, outcomes, speed);
+    std::set<int> teams;
+    for (const entry& e : entries) teams.insert(e.threads);
+    for (const int threads : teams) {
+        const auto of = [&](auto&& which) {
+            return fastest(entries, outcomes, measure, speed,
+                           [&](const entry& e) { return e.threads == threads && which(e); });
+        };
+        const auto left_to_choose = [](const entry& e) { return e.who.mode == halo::to_string(halo::path::automatic); };
+        const best limit = of([](const entry& e) { return e.who.who == "limit"; });
+        const best ours = of([&](const entry& e) { return e.who.who == "ours" && !left_to_choose(e); });
+        const best chosen = of([&](const entry& e) { return e.who.who == "ours" && left_to_choose(e); });
+        const best mpi = of([](const entry& e) { return e.settings == "installed"; });
+        const best tuned = of([](const entry& e) { return !e.settings.empty(); });
+        if (!ours.known() && !chosen.known() && threads > 1) continue;
+        std::string path = ours.known() ? ours.who->who.mode : "-";
+        if (threads > 1) path += " x" + std::to_string(threads);
+        std::fprintf(table_, "%-12s %6d %-4s %-8s %-4s %-5s | %9s %9s %-11s %6s %9s | %9s %-20s %6s | %9s %-27s %6s\n",
+                     extents_of(p).c_str(), p.bytes_per_site, p.cut_name().c_str(), p.layout(),
+                     speed == outcome::fast ? "fast" : "slow", measure_names[measure], us_of(limit).c_str(),
+                     us_of(ours).c_str(), path.c_str(), ratio_of(ours, limit).c_str(), us_of(chosen).c_str(),
+                     us_of(mpi).c_str(), name_of(mpi).c_str(), ratio_of(mpi, ours).c_str(), us_of(tuned).c_str(),
+                     name_of(tuned).c_str(), ratio_of(tuned, ours).c_str());
+    }
     if (std::any_of(outcomes.begin(), outcomes.end(), [](const outcome& o) { return o.noisy; }))
         std::fprintf(table_, "%*s\n", 40, "(noisy)");
     std::fflush(table_);
@@ -145,8 +164,8 @@ void report::add(const point& p, const std::vector<entry>& entries, const std::v
     std::array<int, 2> slices{};
     for (const auto speed : {outcome::fast, outcome::slow}) {
         for (const outcome& o : outcomes) slices[speed] += o.kept[speed].slices;
-        for (std::size_t m = 0; table_ && slices[speed] > 0 && m < measures.size(); ++m)
-            write_row(p, entries, outcomes, m, speed);
+        const bool any = std::ranges::any_of(outcomes, [&](const outcome& o) { return o.has_figure(speed); });
+        for (std::size_t m = 0; table_ && any && m < measures.size(); ++m) write_rows(p, entries, outcomes, m, speed);
     }
     const auto speed = slices[outcome::fast] > slices[outcome::slow] ? outcome::fast : outcome::slow;
     if (json_) write_lines(p, entries, outcomes, speed);
@@ -154,8 +173,9 @@ void report::add(const point& p, const std::vector<entry>& entries, const std::v
     for (std::size_t i = 0; i < entries.size(); ++i) {
         const series& s = outcomes[i].kept[speed];
         const entry& e = entries[i];
-        if (s.slices == 0 || e.who.mode.starts_with("empty")) continue; // not an exchange
-        const std::string name = e.settings == "tuned" ? e.who.who + ", tuned" : e.who.who;
+        if (!outcomes[i].has_figure(speed) || e.who.mode.starts_with("empty")) continue; // not an exchange
+        std::string name = e.settings == "tuned" ? e.who.who + ", tuned" : e.who.who;
+        if (e.threads > 1) name += " x" + std::to_string(e.threads); // the others have one thread
         double& shown = medians.try_emplace(name, std::numeric_limits<double>::infinity()).first->second;
         shown = std::min(shown, median(s.us[0]));
     }
@@ -178,7 +198,7 @@ std::string report::svg() const {
         panels.push_back(std::move(panel));
     }
     return svg_chart("A step with its exchange: source dirtied, ghosts read; best mode of each, " +
-                         std::to_string(facts_.ranks) + " ranks",
+                         std::to_string(ranks_) + " ranks",
                      "µs", panels);
 }
 

@@ -4,11 +4,14 @@
 // Each point and contender, identified by the keys up to "layout", has one line of "bench":"halo": the exchange alone,
 // by which targets are judged, in the mode of the machine that most slices of the point saw. Everything else is in
 // lines of "bench":"halo_detail": whole steps, and the other mode, as "measure" and "machine" state. A "mode" that ends
-// with "-tuned" is an MPI with settings other than those it was installed with.
+// with "-tuned" is an MPI with settings other than those it was installed with. Times are means of batches, of up to
+// 20 000 steps each: "us_p95" and "us_min" are of these means, not of single steps, whose extremes are further out. A
+// mode of which a contender saw fewer than 3 slices has neither lines nor cells of it (support/rounds.hpp).
 #pragma once
 
 #include "halo/timed_slice.hpp"
 #include "support/rounds.hpp"
+#include "support/run_facts.hpp"
 
 #include <cstdio>
 #include <map>
@@ -16,13 +19,6 @@
 #include <vector>
 
 namespace halocline::bench {
-
-/// Facts about the whole run.
-struct run_facts {
-    int ranks = 1;
-    bool pinned = false;
-    std::string host, git;
-};
 
 /// A contender with what distinguishes it in the report.
 struct entry {
@@ -34,7 +30,8 @@ struct entry {
 class report {
   public:
     /// json, table: destinations, or null.
-    report(run_facts facts, std::FILE* json, std::FILE* table) : facts_(std::move(facts)), json_(json), table_(table) {}
+    report(int ranks, run_facts facts, std::FILE* json, std::FILE* table)
+        : ranks_(ranks), facts_(std::move(facts)), json_(json), table_(table) {}
 
     void add(const point& p, const std::vector<entry>& entries, const std::vector<outcome>& outcomes);
     /// A chart of the medians of a step, in the mode of the machine that most slices saw.
@@ -45,9 +42,14 @@ class report {
                     outcome::speed speed);
     void write_lines(const point& p, const std::vector<entry>& entries, const std::vector<outcome>& outcomes,
                      outcome::speed most_seen);
-    void write_row(const point& p, const std::vector<entry>& entries, const std::vector<outcome>& outcomes,
-                   std::size_t measure, outcome::speed speed);
+    void write_head();
+    /// A row for each number of threads. Only that of one thread is compared with the others, who have one, too.
+    void write_rows(const point& p, const std::vector<entry>& entries, const std::vector<outcome>& outcomes,
+                    std::size_t measure, outcome::speed speed);
+    void write_overhead(const point& p, const std::vector<entry>& entries, const std::vector<outcome>& outcomes,
+                        outcome::speed speed);
 
+    int ranks_;
     run_facts facts_;
     std::FILE *json_, *table_;
     bool head_written_ = false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "../support/huge_pages.hpp"
 #include "../support/rounds.hpp"
 
 #include <halocline/comm/channel_set.hpp>
@@ -18,9 +19,9 @@ class channel_endpoint {
   public:
     channel_endpoint(const comm::job& j, std::size_t bytes)
         : job_(j), request_{1 - j.rank(), 0, 0, bytes, bytes, "pair"}, set_(j, {&request_, 1}, {"p2p", ""}),
-          source_(bytes) {}
+          source_(memory_.take(bytes)) {}
     [[nodiscard]] int rank() const { return job_.rank(); }
-    std::byte* out(std::size_t) { return source_.data(); }
+    std::byte* out(std::size_t) { return source_; }
     std::byte* in(std::size_t bytes) {
         unused_.resize(bytes);
         return unused_.data();
@@ -49,7 +50,9 @@ class channel_endpoint {
     comm::job job_;
     comm::channel_request request_;
     comm::channel_set set_;
-    std::vector<std::byte> source_, unused_;
+    huge_memory memory_;
+    std::byte* source_;
+    std::vector<std::byte> unused_;
     std::uint64_t sent_ = 0, received_ = 0;
 };
 

@@ -9,10 +9,10 @@
 
 #include "support/flag_probe.hpp"
 #include "support/rounds.hpp"
+#include "support/shared_pages.hpp"
 
 #include <halocline/comm/detail/prefetch.hpp>
 #include <halocline/comm/detail/shared_copy.hpp>
-#include <halocline_test/shared_area.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -58,7 +58,7 @@ class pair_memory {
     }
 
   private:
-    halocline_test::shared_area area_;
+    shared_pages area_;
     comm::job job_;
 };
 

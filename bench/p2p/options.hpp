@@ -3,6 +3,7 @@
 #pragma once
 
 #include "limits.hpp"
+#include "support/run_facts.hpp"
 
 #include <halocline/base/error.hpp>
 #include <halocline/comm/messenger.hpp>
@@ -21,7 +22,7 @@ struct bench_options {
     std::vector<std::string> compare;
     std::vector<std::string> patterns{"latency", "one-way", "both-ways", "overhead"};
     std::vector<std::size_t> sizes{8, 64, 256, 512, 1024, 2048, 4096, 8192, 32768, 131072, 524288, 2097152, 8388608};
-    std::string json, svg, git = "unknown";
+    std::string json, svg, git = measured_git();
     std::vector<std::string> peers;
     std::string transport = "shm", provider; ///< provider: of libfabric, "" is its choice
     comm::messenger_options messages;

@@ -3,6 +3,7 @@
 // ends poll, like all contenders here, and know what to expect: no frames, no matching.
 #pragma once
 
+#include "../support/huge_pages.hpp"
 #include "../support/rounds.hpp"
 
 #include <halocline/base/error.hpp>
@@ -11,6 +12,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <memory_resource>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string>
@@ -110,14 +112,15 @@ class socket_endpoint {
             }
         }
     }
-    static std::byte* of(std::vector<std::byte>& b, std::size_t n) {
+    static std::byte* of(std::pmr::vector<std::byte>& b, std::size_t n) {
         if (b.size() < n) b.resize(n);
         return b.data();
     }
 
     comm::job job_;
     int socket_ = -1;
-    std::vector<std::byte> out_, in_;
+    huge_memory memory_;
+    std::pmr::vector<std::byte> out_{&memory_}, in_{&memory_};
 };
 
 } // namespace halocline::bench::p2p

@@ -3,6 +3,8 @@
 // HALOCLINE_BENCH_MPI the calls below are MPI's, otherwise those of comm/two_sided.hpp, which have the same arguments.
 #pragma once
 
+#include "../support/huge_pages.hpp"
+
 #ifdef HALOCLINE_BENCH_MPI
 #include <mpi.h>
 #else
@@ -12,7 +14,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory_resource>
-#include <sys/mman.h>
 #include <utility>
 #include <vector>
 
@@ -60,17 +61,16 @@ inline void test(request* r, bool* done, communicator&) {
 namespace two_sided = comm::two_sided;
 #endif
 
-/// Uses pages as large as the memory provides.
+/// In pages of the same kind in any memory.
 class buffer {
   public:
     buffer(std::pmr::memory_resource& memory, std::size_t shift) : memory_(memory), shift_(shift) {}
     std::byte* of(std::size_t bytes) {
-        constexpr std::size_t page = 2 << 20;
         if (bytes > bytes_) {
             bytes_ = std::max<std::size_t>(bytes, 4 << 20);
-            const std::size_t whole = (bytes_ + shift_ + page - 1) / page * page;
-            p_ = static_cast<std::byte*>(memory_.allocate(whole, page));
-            madvise(p_, whole, MADV_HUGEPAGE);
+            const std::size_t whole = round_up(bytes_ + shift_, huge_page_bytes);
+            p_ = static_cast<std::byte*>(memory_.allocate(whole, huge_page_bytes));
+            make_huge(p_, whole);
         }
         return p_ + shift_;
     }

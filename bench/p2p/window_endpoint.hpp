@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "../support/huge_pages.hpp"
 #include "../support/rounds.hpp"
 
 #include <halocline/comm/connection.hpp>
@@ -20,7 +21,7 @@ namespace halocline::bench::p2p {
 class window_endpoint {
   public:
     window_endpoint(const comm::job& j, std::size_t bytes, bool from_slab)
-        : job_(j), out_(bytes, from_slab ? &job_.memory() : std::pmr::new_delete_resource()),
+        : job_(j), out_(bytes, from_slab ? static_cast<std::pmr::memory_resource*>(&job_.memory()) : &elsewhere_),
           in_(bytes, &job_.memory()), pair_(job_, 1 - j.rank()), to_(pair_, std::span(out_)),
           from_(pair_, std::span(in_)) {
         pair_.connect();
@@ -50,6 +51,7 @@ class window_endpoint {
 
   private:
     comm::job job_;
+    huge_memory elsewhere_;
     std::pmr::vector<std::byte> out_, in_;
     comm::connection pair_;
     comm::send_window<std::byte> to_;

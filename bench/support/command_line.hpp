@@ -40,6 +40,18 @@ inline void add_rounds(CLI::App& cli, int& value, const std::string& description
     app::add_integer_flag(cli, "--rounds", value, 1, 1000000, description);
 }
 
+/// Of each option that is there so far and does not gather everything (take_all) the last occurrence counts, of lists,
+/// too: who calls a script can replace what the script says. Otherwise CLI11 refuses a second value, and joins lists.
+inline void later_replaces_earlier(CLI::App& cli) {
+    for (CLI::Option* const option : cli.get_options()) {
+        if (option->get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll) continue;
+        if (option->get_items_expected_max() > 1)
+            option->trigger_on_parse(); // each occurrence clears the one before
+        else if (option->get_items_expected_max() == 1)
+            option->take_last();
+    }
+}
+
 /// For an option: a name that is not empty.
 inline const auto not_empty = [](const std::string& text) { return text.empty() ? "expected FILE, not ''" : ""; };
 

@@ -45,7 +45,13 @@ std::vector<int> processors_of(const comm::job& j) {
 
 bool pin_ranks(const comm::job& j) {
     const int own = own_processor(j);
-    return own >= 0 && comm::bind_to({&own, 1});
+    if (own >= 0) return comm::bind_to({&own, 1});
+    const std::vector<comm::rank_info>& all = j.members();
+    const auto here = [&](const comm::rank_info& m) { return m.host == all[j.rank()].host; };
+    const auto before = std::count_if(all.begin(), all.begin() + j.rank(), here);
+    pin_to_shared(static_cast<int>(before), static_cast<int>(std::ranges::count_if(all, here)),
+                  comm::order_of_use(processors_of(j)));
+    return false;
 }
 
 int spins_of(const comm::job& j) { return own_processor(j) >= 0 ? 2000 : 50; }

@@ -24,8 +24,9 @@ inline void await(const std::atomic<std::uint64_t>& flag, std::uint64_t epoch, i
 }
 /// The processors that the ranks of this host may use together, whether each has its own or all the same. Collective.
 std::vector<int> processors_of(const comm::job& j);
-/// Binds each rank to a processor of its own, if possible on a core of its own; false, and no binding, if there are too
-/// few. Collective.
+/// Binds each rank to a processor of its own, if possible on a core of its own. False if there are too few: then each
+/// is bound to one that as many ranks share as any other, or to none if there is no such number. Peers bind their ranks
+/// alike (support/mpi_peer.hpp). Collective.
 bool pin_ranks(const comm::job& j);
 /// How often a rank of this job polls before it yields: few times if ranks outnumber processors. Collective.
 int spins_of(const comm::job& j);

@@ -36,7 +36,14 @@ class json_line {
         for (const int v : values) list += (list.empty() ? "" : ",") + std::to_string(v);
         return raw(key, "[" + list + "]");
     }
+    /// All members of another one.
+    json_line& add(const json_line& more) {
+        members_ += (members_.empty() || more.members_.empty() ? "" : ",") + more.members_;
+        return *this;
+    }
     [[nodiscard]] std::string text() const { return "{" + members_ + "}"; }
+    /// The text without braces.
+    [[nodiscard]] const std::string& members() const { return members_; }
 
   private:
     json_line& raw(std::string_view key, const std::string& value) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The processors that this program may use, and one of them for each rank.
+// The processors that this program may use, and one of them for each rank: its own, or one that as many ranks share as
+// any other.
 #pragma once
 
 #include <halocline/comm/processors.hpp>
@@ -20,6 +21,15 @@ inline const std::vector<int>& usable() {
 inline bool pin(int n, int threads) {
     if (usable().size() < static_cast<std::size_t>(threads)) return false;
     return comm::bind_to({&usable()[n], 1});
+}
+
+/// Binds the calling rank, number `n` of `ranks`, to one of these processors that it shares with its neighbours: as by
+/// halocline-run, the first ranks have the first one. False, and no binding, if some would have to share with more
+/// ranks than others, or need not share.
+inline bool pin_to_shared(int n, int ranks, const std::vector<int>& processors) {
+    const auto all = static_cast<std::size_t>(ranks);
+    if (processors.empty() || all <= processors.size() || all % processors.size() != 0) return false;
+    return comm::bind_to({&processors[static_cast<std::size_t>(n) * processors.size() / all], 1});
 }
 
 } // namespace halocline::bench

@@ -101,7 +101,7 @@ int run_peer(int argc, char** argv, Serve&& serve) {
     int rank = 0, ranks = 1;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    pin(rank, ranks);
+    if (!pin(rank, ranks)) pin_to_shared(rank, ranks, usable());
     try {
         orders from(rank, ranks);
         serve(from);

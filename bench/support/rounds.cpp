@@ -24,6 +24,13 @@ void series::append(const series& other) {
     for (std::size_t m = 0; m < other.us.size(); ++m) us[m].insert(us[m].end(), other.us[m].begin(), other.us[m].end());
 }
 
+namespace {
+
+/// Do two probes differ by at most 15 %?
+bool alike(double before, double after) { return std::abs(before - after) <= 0.15 * std::max(before, after); }
+
+} // namespace
+
 std::vector<outcome> take_turns(const comm::job& j, flag_probe& probe, std::span<const contender> contenders,
                                 const round_options& options) {
     std::vector<outcome> result(contenders.size());
@@ -44,11 +51,11 @@ std::vector<outcome> take_turns(const comm::job& j, flag_probe& probe, std::span
             const machine_pace before = probe(probe_seconds);
             const slice_times times = contenders[c].slice(slice);
             const machine_pace after = probe(probe_seconds);
-            const double most = std::max(before.flag_ns, after.flag_ns);
-            // If ranks share cores, flags wait for the scheduler and say nothing about the mode.
+            // If ranks share cores, probes wait for the scheduler and say nothing about the mode.
             const bool undisturbed =
-                probe.crowded() || (before.fast() == after.fast() && most < flag_probe::disturbed_ns);
-            const bool steady = undisturbed && std::abs(before.flag_ns - after.flag_ns) <= 0.15 * most;
+                probe.crowded() || (before.fast() == after.fast() && alike(before.transfer_ns, after.transfer_ns) &&
+                                    std::max(before.flag_ns, after.flag_ns) < flag_probe::disturbed_ns);
+            const bool steady = undisturbed && alike(before.flag_ns, after.flag_ns);
             const auto speed = !probe.crowded() && after.fast() ? outcome::fast : outcome::slow;
             (steady ? result[c].kept[speed] : result[c].dropped).add(times, before, after);
         }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contenders take turns in short slices, so that all see the same machine. Each slice is bracketed by probes; a slice
-// whose flags differ by more than 15 % saw the machine change its mode and is dropped, and so is one whose flags took
-// longer than 500 ns, because something else was running on these cores. The rest is sorted by mode (fast: a cache
-// line's round trip takes less than 8 ns): a ratio is between slices of the same mode. If ranks outnumber cores, flags
-// show neither: all slices are "slow".
+// whose flags or whose cache lines differ by more than 15 % saw the machine change its mode and is dropped, and so is
+// one whose flags took longer than 500 ns, because something else was running on these cores. The rest is sorted by
+// mode (fast: a cache line's round trip takes less than 8 ns): a ratio is between slices of the same mode. If ranks
+// outnumber cores, probes wait for the scheduler and show neither: all slices are "slow", and only flags must be
+// steady.
 #pragma once
 
 #include "support/flag_probe.hpp"
@@ -43,6 +44,8 @@ struct outcome {
     static constexpr int fewest_slices = 3;
     /// There was no such mode: all slices, including dropped ones, count as slow, and no claim may rest on them.
     bool noisy = false;
+    /// Were there slices enough for a figure in this mode? Noisy ones have one, marked.
+    [[nodiscard]] bool has_figure(speed mode) const { return kept[mode].slices >= (noisy ? 1 : fewest_slices); }
 };
 
 struct round_options {

@@ -43,11 +43,18 @@ struct exchange_point {
     }
     /// For measure "bare" the faster of our paths counts; for "step", the one that a plan chooses.
     [[nodiscard]] bool left_to_choose() const { return measure == "step"; }
+    /// What is judged: ours with the path left to choose, or not. For "bare" both: a plan should find the faster path.
+    [[nodiscard]] std::vector<bool> choices() const {
+        return left_to_choose() ? std::vector{true} : std::vector{false, true};
+    }
     [[nodiscard]] std::string kind() const {
         return measure + ", cut in " + dimensions() + ", " + layout +
                (bytes_per_site == 96 ? "" : ", " + std::to_string(bytes_per_site) + " B/site");
     }
     [[nodiscard]] std::string what() const { return ranks == 2 ? kind() : std::to_string(ranks) + " ranks, " + kind(); }
+    [[nodiscard]] std::string what(bool chosen) const {
+        return what() + (chosen && !left_to_choose() ? ", left to choose" : "");
+    }
 };
 
 quickest ours(const line_list& all, bool left_to_choose) {
@@ -84,26 +91,31 @@ bool vectors_can_beat(const nlohmann::json& limit) {
 /// The greatest figure that is printed as less than 1.
 constexpr double below_one = 0.99;
 
+/// Does what the limit reaches excuse ours? Not if only the limit was disturbed.
+bool counts(const quickest& limit, bool figure_is_noisy) { return limit && (figure_is_noisy || !limit.noisy()); }
+
 /// Adds the figures of ranks that have a core each.
-void add_of_own_cores(const exchange_point& p, const line_list& all, std::vector<figure>& figures) {
-    const quickest we = ours(all, p.left_to_choose());
+void add_of_own_cores(const exchange_point& p, const line_list& all, bool chosen, std::vector<figure>& figures) {
+    const quickest we = ours(all, chosen);
     if (!we) return;
+    const std::string what = p.what(chosen);
     const quickest limit = one_copy_limit(all);
     if (limit) {
         const double ratio = we.us / limit.us;
         const bool noisy = we.noisy() || limit.noisy();
         figures.push_back(
-            {"ours / one-copy limit", p.what(), p.point(), p.sites(), p.speed, ratio, 1.2, wanted::at_most, noisy});
+            {"ours / one-copy limit", what, p.point(), p.sites(), p.speed, ratio, 1.2, wanted::at_most, noisy});
         if (vectors_can_beat(*limit.line))
-            figures.push_back({"ours / one-copy limit, short runs", p.what(), p.point(), p.sites(), p.speed, ratio,
+            figures.push_back({"ours / one-copy limit, short runs", what, p.point(), p.sites(), p.speed, ratio,
                                below_one, wanted::at_most, noisy});
     }
-    if (const quickest best = mpi(all, "", "installed"))
-        figures.push_back({"the better MPI / ours", p.what(), p.point(), p.sites(), p.speed, best.us / we.us,
-                           least_gain(p), wanted::at_least, we.noisy() || best.noisy(), limit ? best.us / limit.us : 0,
-                           true});
+    if (const quickest best = mpi(all, "", "installed")) {
+        const bool noisy = we.noisy() || best.noisy();
+        figures.push_back({"the better MPI / ours", what, p.point(), p.sites(), p.speed, best.us / we.us, least_gain(p),
+                           wanted::at_least, noisy, counts(limit, noisy) ? best.us / limit.us : 0, true});
+    }
     if (const quickest best = mpi(all, "", "tuned"))
-        figures.push_back({"the better tuned MPI / ours", p.what(), p.point(), p.sites(), p.speed, best.us / we.us, 1.3,
+        figures.push_back({"the better tuned MPI / ours", what, p.point(), p.sites(), p.speed, best.us / we.us, 1.3,
                            wanted::at_least, we.noisy() || best.noisy()});
 }
 
@@ -115,10 +127,11 @@ void add_of_shared_cores(const exchange_point& p, const line_list& all, std::vec
     for (const bool chosen : {false, true}) {
         const quickest we = ours(all, chosen);
         if (!we || !theirs) continue;
+        const bool noisy = we.noisy() || theirs.noisy();
         figures.push_back({std::to_string(p.ranks) + " ranks: ours / Open MPI",
                            p.kind() + (chosen ? ", left to choose" : ", the better path"), p.point(), p.sites(), "",
-                           we.us / theirs.us, 0.3, wanted::at_most, we.noisy() || theirs.noisy(),
-                           limit ? limit.us / theirs.us : 0});
+                           we.us / theirs.us, 0.3, wanted::at_most, noisy,
+                           counts(limit, noisy) ? limit.us / theirs.us : 0});
     }
 }
 
@@ -132,20 +145,36 @@ void add_of_one_rank(const exchange_point& p, const line_list& all, std::vector<
                            p.speed, 1e3 * batched.us, 60, wanted::at_most, batched.noisy()});
 }
 
-} // namespace
-
-void add_exchange_figures(const run_lines& lines, std::vector<figure>& all) {
+std::map<exchange_point, line_list> points_of(const run_lines& lines) {
     std::map<exchange_point, line_list> points;
     for (const char* bench : {"halo", "halo_detail"})
         for (const nlohmann::json* line : lines_of(lines, bench)) points[exchange_point(*line)].push_back(line);
-    for (const auto& [p, those] : points) {
+    return points;
+}
+
+} // namespace
+
+void add_exchange_figures(const run_lines& lines, std::vector<figure>& all) {
+    for (const auto& [p, those] : points_of(lines)) {
         if (p.ranks == 1)
             add_of_one_rank(p, those, all);
         else if (p.own_cores)
-            add_of_own_cores(p, those, all);
+            for (const bool chosen : p.choices()) add_of_own_cores(p, those, chosen, all);
         else
             add_of_shared_cores(p, those, all);
     }
+}
+
+std::vector<compared_point> compared_points(const run_lines& lines) {
+    std::vector<compared_point> all;
+    for (const auto& [p, those] : points_of(lines)) {
+        const auto is_there = [&, &those = those](bool chosen) { return bool{ours(those, chosen)}; };
+        if (p.ranks == 1 || !std::ranges::any_of(p.choices(), is_there)) continue;
+        const char* const judged = p.own_cores ? "" : "openmpi"; // of ranks that share cores only this MPI
+        all.push_back({p.what(), p.point(), p.own_cores ? p.speed : "", p.sites(), bool{one_copy_limit(those)},
+                       bool{mpi(those, judged, "installed")}});
+    }
+    return all;
 }
 
 } // namespace halocline::bench

@@ -42,6 +42,15 @@ void add_exchange_figures(const run_lines& lines, std::vector<figure>& all);
 void add_message_figures(const run_lines& lines, std::vector<figure>& all);
 void add_setup_figures(const run_lines& lines, std::vector<figure>& all);
 
+/// A point of an exchange at which ours was seen, in one mode of the machine, and what it is compared with there.
+struct compared_point {
+    std::string of, point, speed;            ///< as in figures
+    double size = 0;                         ///< as in figures
+    bool has_limit = false, has_mpi = false; ///< in the same run and mode; the MPI as installed
+};
+/// All points of one run, of exchanges between ranks.
+std::vector<compared_point> compared_points(const run_lines& lines);
+
 /// The lines of one bench.
 line_list lines_of(const run_lines& lines, std::string_view bench);
 

@@ -26,6 +26,14 @@ bool is_installed_mpi(const nlohmann::json& l) { return l["who"] == "openmpi" ||
 constexpr std::pair<const char*, const char*> memories[]{{"messages", "shared memory"},
                                                          {"messages-elsewhere", "ordinary memory"}};
 
+/// Flags quicker than this make the fast mode of the targets.
+constexpr double fast_flag_ns = 100;
+
+/// Was a line measured with fast flags? Lines of old runs without flags have only the speed.
+bool has_fast_flags(const nlohmann::json& line) {
+    return line.contains("flag_ns") ? line["flag_ns"] < fast_flag_ns : line["speed"] == "fast";
+}
+
 void add_latency(std::size_t bytes, const std::string& speed, const line_list& those, std::vector<figure>& all) {
     const quickest slot = quickest_of(those, "bare_us_median", is("limit", "slot"));
     const quickest mpi = quickest_of(those, "bare_us_median", is_installed_mpi);
@@ -36,10 +44,10 @@ void add_latency(std::size_t bytes, const std::string& speed, const line_list& t
     for (const auto& [mode, memory] : memories) {
         const quickest ours = quickest_of(those, "bare_us_median", is("ours", mode));
         if (!ours || !mpi) continue;
-        const bool small = bytes<512, large = bytes> 4096;
+        // From 8 B on where flags are fast, else from 512 B on.
+        const bool large = bytes > 4096, small = bytes < 512 && !has_fast_flags(*ours.line);
         all.push_back({"one way: ours / the better MPI", memory, size_name(bytes), static_cast<double>(bytes), speed,
-                       ours.us / mpi.us, large || (small && speed == "slow") ? 1.0 : 0.6, wanted::at_most,
-                       ours.noisy() || mpi.noisy()});
+                       ours.us / mpi.us, large || small ? 1.0 : 0.6, wanted::at_most, ours.noisy() || mpi.noisy()});
     }
 }
 

@@ -4,28 +4,20 @@
 #include <halocline/halo/plan.hpp>
 #include <halocline/lattice/rank_order.hpp>
 
+#include <optional>
+#include <utility>
+
 using namespace halocline;
 using c::guarded, c::present, c::with;
 
 struct halocline_plan {
     halo::plan value;
     lattice::box box;
-    const char* refused = nullptr; ///< the start that was given NULL, in the words of C
-    bool has_failed = false;       ///< has finish reported anything?
     /// `s`: from finish(). It is sticky, so finish_or_throw() provides its text.
     halocline_status finished(comm::status s) noexcept {
         if (s == comm::status::ok) return HALOCLINE_OK;
-        has_failed = true;
-        guarded([this] {
-            if (refused != nullptr) throw input_error("halo '" + value.options().name + "': " + refused);
-            value.finish_or_throw();
-        });
+        guarded([this] { value.finish_or_throw(); });
         return c::code_of(s);
-    }
-    /// Starts nothing: finish is then misuse.
-    void refuse(const char* what) noexcept {
-        if (!has_failed) refused = what;
-        value.start_bytes(nullptr);
     }
 };
 
@@ -50,16 +42,22 @@ halo::plan_options options_of(const halocline_plan_options& given) {
 halocline_status halocline_plan_create(halocline_job* job, const halocline_plan_options* options,
                                        halocline_plan** plan) {
     return guarded([&] {
-        present(plan, "plan") = nullptr;
+        if (plan != nullptr) *plan = nullptr;
         const comm::job& j = present(job, "job").value;
-        const halocline_plan_options& given = present(options, "options");
-        auto cut = lattice::decomposition::even(coordinate_of(given.global), coordinate_of(given.rank_grid));
-        if (cut.ranks() != j.ranks()) {
-            throw input_error("rank_grid " + lattice::to_string(cut.rank_grid()) + " is of " +
-                              std::to_string(cut.ranks()) + " ranks; the job has " + std::to_string(j.ranks()));
-        }
-        if (given.order_by_nodes != 0) cut = cut.with_rank_order(lattice::rank_order_by_nodes(cut, j.nodes()));
-        *plan = new halocline_plan{halo::plan(j, cut, options_of(given)), cut.local_box(j.rank()), nullptr, false};
+        std::optional<lattice::decomposition> cut;
+        halo::plan_options choices;
+        j.collectively([&] { // so that no rank waits for one that was given something else
+            present(plan, "plan");
+            const halocline_plan_options& given = present(options, "options");
+            cut = lattice::decomposition::even(coordinate_of(given.global), coordinate_of(given.rank_grid));
+            if (cut->ranks() != j.ranks()) {
+                throw input_error("rank_grid " + lattice::to_string(cut->rank_grid()) + " is of " +
+                                  std::to_string(cut->ranks()) + " ranks; the job has " + std::to_string(j.ranks()));
+            }
+            if (given.order_by_nodes != 0) cut = cut->with_rank_order(lattice::rank_order_by_nodes(*cut, j.nodes()));
+            choices = options_of(given);
+        });
+        *plan = new halocline_plan{halo::plan(j, *cut, std::move(choices)), cut->local_box(j.rank())};
     });
 }
 
@@ -87,12 +85,12 @@ halocline_status halocline_plan_face(const halocline_plan* plan, int face, haloc
 }
 
 void halocline_plan_start(halocline_plan* plan, const void* field) {
-    if (field == nullptr) return plan->refuse("halocline_plan_start: 'field' is NULL");
+    if (field == nullptr) return plan->value.refuse_start("halocline_plan_start: 'field' is NULL");
     plan->value.start_bytes(static_cast<const std::byte*>(field));
 }
 
 void halocline_plan_start_packed(halocline_plan* plan, halocline_pack pack, void* context) {
-    if (pack == nullptr) return plan->refuse("halocline_plan_start_packed: 'pack' is NULL");
+    if (pack == nullptr) return plan->value.refuse_start("halocline_plan_start_packed: 'pack' is NULL");
     const std::size_t bytes = plan->value.options().bytes_per_site;
     const auto messages = plan->value.messages();
     plan->value.start([=](int message, std::int64_t first, std::int64_t last, std::byte* target) {

@@ -2,6 +2,7 @@
 #include <halocline/dirac/gauge_configuration.hpp>
 
 #include "reduce_totals.hpp"
+#include "require_ranks.hpp"
 
 #include <halocline/base/error.hpp>
 #include <halocline/dirac/padded_links.hpp>
@@ -34,15 +35,16 @@ void require_whole_copies(const lattice::gauge_file& file, const lattice::coordi
                               ": each extent must be that of the file or a multiple of it");
 }
 
-/// Collective.  Err: input_error: another lattice; file_error: unreadable.
+/// Collective.  Err: input_error on every rank: another lattice or number of ranks; unreadable.
 reading read_as(const comm::job& j, const lattice::decomposition& cut, const lattice::gauge_file& file) {
-    const lattice::box local = cut.local_box(j.rank());
     reading r;
     verified_links& found = r.found;
     found.format = file.format;
     lattice::gauge_totals mine;
     j.collectively([&] {
+        require_ranks(j, cut, "read_configuration()");
         require_whole_copies(file, cut.global());
+        const lattice::box local = cut.local_box(j.rank());
         found.links = lattice::gauge_field(local.extents, lattice::gauge_components);
         mine = lattice::read_links(file, local, found.links);
     });
@@ -87,6 +89,7 @@ void write_configuration(const comm::job& j, const lattice::decomposition& cut, 
     lattice::gauge_writer writer(path, format, cut.global());
     lattice::gauge_totals mine;
     j.collectively([&] {
+        require_ranks(j, cut, "write_configuration()");
         if (j.rank() == 0) writer.create();
     });
     j.collectively([&] { mine = writer.write(cut.local_box(j.rank()), links); });

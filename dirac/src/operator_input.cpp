@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator_input.hpp"
 
+#include "require_ranks.hpp"
+
 #include <halocline/base/error.hpp>
 
 #include <cmath>
@@ -21,9 +23,7 @@ std::string text_of(const lattice::box& box, const lattice::coordinate& global) 
 void require_operator_input(const comm::job& j, const lattice::decomposition& cut, const padded_links& links,
                             const wilson_parameters& p) {
     j.collectively([&] {
-        if (cut.ranks() != j.ranks())
-            throw input_error("Wilson operator: the lattice is cut over " + std::to_string(cut.ranks()) +
-                              " ranks, the job has " + std::to_string(j.ranks()));
+        require_ranks(j, cut, "Wilson operator");
         const lattice::box local = cut.local_box(j.rank());
         if (links.local() != local || links.global() != cut.global())
             throw input_error("Wilson operator: the links of rank " + std::to_string(j.rank()) + " are on " +

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/dirac/padded_links.hpp>
 
+#include "require_ranks.hpp"
+
 #include <halocline/base/enumerators.hpp>
 
 #include <cstring>
@@ -25,23 +27,38 @@ void for_each_site(const coordinate& low, const coordinate& high, Visit&& visit)
 
 int modulo(int a, int n) { return (a % n + n) % n; }
 
+/// Err: input_error: links on a box of other extents, or with another number of components.
+void require_links(const lattice::gauge_field& links, const coordinate& extents) {
+    const lattice::site_order* const order = links.shared_order().get();
+    if (order != nullptr && order->extents() == extents && links.components() == lattice::gauge_components) return;
+    throw input_error("padded_links: a gauge field of " + std::to_string(links.components()) + " components on " +
+                      (order != nullptr ? "a box of " + lattice::to_string(order->extents()) : "no box") +
+                      "; must have " + std::to_string(lattice::gauge_components) + " on the local box of " +
+                      lattice::to_string(extents));
+}
+
 } // namespace
 
 padded_links::padded_links(const comm::job& j, const lattice::decomposition& cut, const lattice::gauge_field& links)
-    : local_(cut.local_box(j.rank())), global_(cut.global()) {
-    stride_[0] = 1;
-    for (int nu = 0; nu < dimensions; ++nu)
-        stride_[nu + 1] = stride_[nu] * static_cast<std::size_t>(local_.extents[nu] + 2);
-    links_.resize(dimensions * stride_[4]);
+    : global_(cut.global()) {
+    j.collectively([&] {
+        require_ranks(j, cut, "padded_links");
+        local_ = cut.local_box(j.rank());
+        require_links(links, local_.extents);
+        stride_[0] = 1;
+        for (int nu = 0; nu < dimensions; ++nu)
+            stride_[nu + 1] = stride_[nu] * static_cast<std::size_t>(local_.extents[nu] + 2);
+        links_.resize(dimensions * stride_[4]);
 
-    std::int64_t site = 0;
-    for_each_site({}, local_.extents, [&](const coordinate& x) {
-        for (int mu = 0; mu < dimensions; ++mu)
-            for (int e = 0; e < 9; ++e) {
-                const int c = mu * lattice::link_components + 2 * e;
-                (*this)(x, mu)[e] = {links.at(site, c), links.at(site, c + 1)};
-            }
-        ++site;
+        std::int64_t site = 0;
+        for_each_site({}, local_.extents, [&](const coordinate& x) {
+            for (int mu = 0; mu < dimensions; ++mu)
+                for (int e = 0; e < 9; ++e) {
+                    const int c = mu * lattice::link_components + 2 * e;
+                    (*this)(x, mu)[e] = {links.at(site, c), links.at(site, c + 1)};
+                }
+            ++site;
+        });
     });
     exchange(j, cut);
 }

@@ -3,10 +3,12 @@
 
 #include "operator_input.hpp"
 
+#include <halocline/base/error.hpp>
 #include <halocline/dirac/clover_term.hpp>
 #include <halocline/dirac/gamma.hpp>
 
 #include <complex>
+#include <string>
 
 namespace halocline::dirac {
 
@@ -52,18 +54,38 @@ halo::plan_options plan_of(const wilson_parameters& p) {
     return options;
 }
 
+/// Err: input_error: a field on other extents, or with another number of components or lanes.
+void require_spinors(const lattice::field<double>& psi, const char* name, const coordinate& extents) {
+    const lattice::site_order* const order = psi.shared_order().get();
+    if (order != nullptr && order->extents() == extents && order->lane_width() == 1 &&
+        psi.components() == lattice::spinor_components)
+        return;
+    throw input_error(std::string("reference_operator: field ") + name + " has " + std::to_string(psi.components()) +
+                      " components on " +
+                      (order != nullptr ? "a box of " + lattice::to_string(order->extents()) + " in " +
+                                              std::to_string(order->lane_width()) + " lanes"
+                                        : "no box") +
+                      "; must have " + std::to_string(lattice::spinor_components) + " on the local box of " +
+                      lattice::to_string(extents) + " in one lane");
+}
+
 } // namespace
 
 reference_operator::reference_operator(const comm::job& j, const lattice::decomposition& cut, const padded_links& links,
                                        const wilson_parameters& p)
-    : links_((require_operator_input(j, cut, links, p), with_boundaries(links, p.boundaries))),
+    : job_(j), links_((require_operator_input(j, cut, links, p), with_boundaries(links, p.boundaries))),
       diagonal_(clover_term(links, p)), boundaries_(p.boundaries), spinors_(j, cut, plan_of(p)) {}
 
 void reference_operator::apply(lattice::field<double>& y, const lattice::field<double>& x) {
+    const coordinate& n = links_.extents();
+    job_.collectively([&] {
+        require_spinors(x, "x", n);
+        require_spinors(y, "y", n);
+        if (&x == &y) throw input_error("reference_operator: y = D x needs two fields, but y is x");
+    });
     spinors_.start(x);
     spinors_.finish_or_throw();
 
-    const coordinate& n = links_.extents();
     /// psi at the neighbour of site c behind face f: a ghost, or a site of this box.
     const auto neighbour = [&](coordinate c, face f) {
         const bool leaves = f.end == side::high ? c[f.mu] == n[f.mu] - 1 : c[f.mu] == 0;

@@ -2,14 +2,29 @@
 #include <halocline/dirac/spinor_field.hpp>
 
 #include "reduce_totals.hpp"
+#include "require_ranks.hpp"
 
 #include <halocline/base/error.hpp>
 
 #include <numbers>
+#include <string>
 
 namespace halocline::dirac {
+namespace {
+
+/// Has it spinors, each at its site's place in storage?
+bool holds_spinors(const lattice::field<double>& psi) {
+    return psi.shared_order() != nullptr && psi.order().lane_width() == 1 &&
+           psi.components() == lattice::spinor_components;
+}
+
+} // namespace
 
 void change_spin_basis(lattice::field<double>& psi) {
+    if (!holds_spinors(psi))
+        throw input_error("change_spin_basis(): a field of " + std::to_string(psi.components()) + " components in " +
+                          std::to_string(psi.shared_order() ? psi.order().lane_width() : 0) + " lanes; must have " +
+                          std::to_string(lattice::spinor_components) + " in one lane");
     constexpr double plus = 1 / std::numbers::sqrt2;
     constexpr int reals_per_spin = lattice::spinor_components / 4;
     for (std::int64_t site = 0; site < psi.volume(); ++site)
@@ -28,13 +43,14 @@ void change_spin_basis(lattice::field<double>& psi) {
 
 lattice::field<double> read_spinors(const comm::job& j, const lattice::decomposition& cut,
                                     const lattice::spinor_file& file) {
-    if (file.extents != cut.global())
-        throw input_error("'" + file.path + "' holds a field on " + lattice::to_string(file.extents) +
-                          " sites, but the lattice is " + lattice::to_string(cut.global()));
-    const lattice::box local = cut.local_box(j.rank());
     lattice::field<double> psi;
     lattice::spinor_totals mine;
     j.collectively([&] {
+        require_ranks(j, cut, "read_spinors()");
+        if (file.extents != cut.global())
+            throw input_error("'" + file.path + "' holds a field on " + lattice::to_string(file.extents) +
+                              " sites, but the lattice is " + lattice::to_string(cut.global()));
+        const lattice::box local = cut.local_box(j.rank());
         psi = lattice::field<double>(local.extents, lattice::spinor_components);
         mine = lattice::read_spinors(file, local, psi);
     });
@@ -49,13 +65,12 @@ void write_spinors(const comm::job& j, const lattice::decomposition& cut, const 
     info.emplace_back("order", "x fastest, then y, z, t; on each site spin, colour, (re, im)");
     lattice::spinor_writer writer(path, cut.global(), info);
     j.collectively([&] {
+        require_ranks(j, cut, "write_spinors()");
         if (j.rank() == 0) writer.create();
     });
     lattice::spinor_totals mine;
     j.collectively([&] {
-        const bool convertible = psi.shared_order() != nullptr && psi.order().lane_width() == 1 &&
-                                 psi.components() == lattice::spinor_components;
-        if (!convertible) { // refused, with what is wrong
+        if (!holds_spinors(psi)) { // refused, with what is wrong
             mine = writer.write(cut.local_box(j.rank()), psi);
             return;
         }

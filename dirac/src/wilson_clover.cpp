@@ -42,6 +42,24 @@ aligned_array<T> make_aligned(std::size_t size) {
     return aligned_array<T>(new (std::align_val_t{lattice::field_alignment}) T[size]());
 }
 
+/// Err: input_error: no order, not a blocked one, or of another box, which may have the same extents.
+void require_order_of(const lattice::site_order* order, const lattice::box& local, const coordinate& global) {
+    const block_layout* const b = order != nullptr ? order->blocks() : nullptr;
+    if (b == nullptr || order->extents() != local.extents)
+        throw input_error("wilson_clover needs a blocked site order of the local box " +
+                          lattice::to_string(local.extents));
+    lattice::box of{{}, order->extents()};
+    coordinate of_global{};
+    for (int mu = 0; mu < dimensions; ++mu) {
+        of.origin[mu] = b->grid_origin[mu] * b->block[mu];
+        of_global[mu] = b->global_grid[mu] * b->block[mu];
+    }
+    if (of != local || of_global != global)
+        throw input_error("wilson_clover: the site order is of a box at " + lattice::to_string(of.origin) +
+                          " of a lattice of " + lattice::to_string(of_global) + "; the operator is on one at " +
+                          lattice::to_string(local.origin) + " of a lattice of " + lattice::to_string(global));
+}
+
 } // namespace
 
 template <class T>
@@ -104,12 +122,10 @@ template <class T>
 wilson_clover<T>::impl::impl(const comm::job& j, const lattice::decomposition& cut, const padded_links& links,
                              const wilson_parameters& p, std::shared_ptr<const lattice::site_order> site_order)
     : order(std::move(site_order)) {
+    j.collectively([&] { require_order_of(order.get(), cut.local_box(j.rank()), cut.global()); });
+    j.agree("the blocks of the Wilson operator", lattice::to_string(blocks().block));
     std::optional<surface_map> map;
     j.collectively([&] {
-        const coordinate extents = cut.local_box(j.rank()).extents;
-        if (order->blocks() == nullptr || order->extents() != extents)
-            throw input_error("wilson_clover needs a blocked site order of the local box " +
-                              lattice::to_string(extents));
         kernel = kernels::for_lane_width<T>(order->lane_width());
         stencil = make_stencil<T>(blocks(), kernel.vectors);
         between = sources_between<T>(blocks(), cut.rank_grid(), kernel.vectors);
@@ -268,12 +284,33 @@ template class wilson_clover<double>;
 
 int vector_lanes() { return std::clamp(kernels::vector_bytes() / static_cast<int>(sizeof(float)), 4, 16); }
 
+std::int64_t blocked_places(const lattice::box& local, const coordinate& global, const coordinate& block,
+                            int lane_width) {
+    std::int64_t blocks = 1;
+    bool two_colours = true;
+    int most_splits = 1; // of a block over lanes
+    for (int mu = 0; mu < dimensions; ++mu) {
+        if (block[mu] < 1 || local.extents[mu] % block[mu] != 0)
+            throw input_error("blocks of " + lattice::to_string(block) + " do not divide the local box " +
+                              lattice::to_string(local.extents));
+        blocks *= local.extents[mu] / block[mu];
+        two_colours = two_colours && global[mu] / block[mu] % 2 == 0;
+        if (block[mu] % 4 == 0) most_splits *= 2;
+    }
+    // The order splits blocks until nothing is gained: as many lanes stay empty as if it had split them most.
+    const std::int64_t per_group = std::max(1, lane_width / most_splits);
+    const std::int64_t of_one_colour = two_colours ? blocks / 2 : blocks; // of the other one: the rest
+    const auto padded = [&](std::int64_t n) { return (n + per_group - 1) / per_group * per_group; };
+    return (padded(of_one_colour) + padded(blocks - of_one_colour)) * lattice::volume(block);
+}
+
 int preferred_lane_width(const lattice::box& local, const coordinate& global, const coordinate& block) {
-    const auto places = [&](int lanes) {
-        return lattice::site_order::blocked(local, global, block, lanes)->outer_sites() * lanes;
-    };
-    const int lanes = vector_lanes();
-    return lanes == 16 && places(16) > places(8) ? 8 : lanes;
+    const auto places = [&](int lanes) { return blocked_places(local, global, block, lanes); };
+    int lanes = vector_lanes();
+    if (lanes == 16 && places(16) > places(8)) lanes = 8;
+    for (const int fewer : {4, 1})
+        if (fewer < lanes && places(fewer) / fewer <= places(lanes) / lanes) lanes = fewer;
+    return lanes;
 }
 
 } // namespace halocline::dirac

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/halo/box_stencil.hpp>
 
-#include "regions.hpp"
+#include "box_layers.hpp"
 
 #include <algorithm>
 
@@ -31,8 +31,8 @@ box_parts parts_of(const comm::job& j, const lattice::decomposition& cut, const 
     const std::string who = "stencil '" + options.name + "': ";
     j.agree("the number of fields of stencil '" + options.name + "'", std::to_string(options.fields));
     j.collectively([&] {
-        check({.who = who, .widths = options.widths, .boundaries = options.boundaries, .self_exchange = true}, cut,
-              j.ranks());
+        check_cut({.who = who, .widths = options.widths, .boundaries = options.boundaries, .self_exchange = true}, cut,
+                  j.ranks());
         if (options.fields < 1) throw input_error(who + std::to_string(options.fields) + " fields: must be 1 or more");
     });
 

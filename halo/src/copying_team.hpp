@@ -25,7 +25,7 @@ class copying_team {
     template <class Lead>
     [[nodiscard]] comm::team_fault start(team t, bool helped, Lead&& lead) noexcept {
         if (t.index == 0) size_.store(t.size, std::memory_order_relaxed);
-        if (t.size == 1) { // a locked instruction would wait until the flags have left this core
+        if (t.size == 1) { // without the counters: a locked instruction would wait for the flags just stored
             lead();
             return {};
         }

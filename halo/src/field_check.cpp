@@ -16,7 +16,6 @@ void field_check::refuse_bytes(bool there) noexcept {
 }
 
 std::string field_check::describe_refused() const {
-    if (wrong_call_) return wrong_call_.text();
     const std::string fields = std::to_string(fields_) + (fields_ == 1 ? " field" : " fields");
     if (!refused_ && !bytes_there_)
         return "start_bytes() was given no address; it sends " + std::to_string(site_bytes_) +

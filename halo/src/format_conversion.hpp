@@ -47,6 +47,13 @@ inline void check_format(const std::string& who, message_format format, double s
     throw input_error(who + text);
 }
 
+/// "half of 2 * value": for comparison between ranks.
+inline std::string format_text(message_format format, double scale) {
+    char scaled[40];
+    std::snprintf(scaled, sizeof scaled, " of %.17g * value", scale);
+    return std::string(to_string(format)) + scaled;
+}
+
 /// Is there one for any face?
 inline bool has_maps(const std::array<block_map, lattice::faces>& maps) {
     return std::ranges::any_of(maps, [](const block_map& m) { return !m.empty(); });
@@ -74,10 +81,9 @@ inline std::shared_ptr<const lattice::site_order> order_for(const plan& p,
 
 /// Checks common to packers and unpackers.  Err: input_error, beginning with `who`: what check_format() refuses, a site
 /// order of another box than the local one.
-template <class Options>
-void check_format_and_box(const std::string& who, const Options& options, const plan& p,
-                          const lattice::site_order& order) {
-    check_format(who, options.format, options.scale);
+inline void check_format_and_box(const std::string& who, message_format format, double scale, const plan& p,
+                                 const lattice::site_order& order) {
+    check_format(who, format, scale);
     const int rank = p.job().rank();
     const lattice::coordinate local = p.cut().local_box(rank).extents;
     if (order.extents() != local)

@@ -3,6 +3,8 @@
 // with or without claiming lines first, or bypassing the cache (path_watch.hpp).
 #pragma once
 
+#include "message_start.hpp"
+
 #include <halocline/comm/detail/claim_lines.hpp>
 #include <halocline/comm/detail/stream_bytes.hpp>
 #include <halocline/halo/detail/path_watch.hpp>
@@ -34,7 +36,7 @@ void fill_sites(const path_watch& watch, std::size_t site_bytes, std::int64_t fi
         for (std::int64_t next = 0; first < last; first = next) {
             next = std::min(last, (first / sites + 1) * sites);
             const std::size_t offset = static_cast<std::size_t>(first) * site_bytes;
-            copy(reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(block.data()) - offset), first, next);
+            copy(message_start(block.data(), first, site_bytes), first, next);
             comm::stream_bytes(message + offset, block.data(), static_cast<std::size_t>(next - first) * site_bytes);
         }
     } else if (watch.claims()) {

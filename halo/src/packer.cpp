@@ -2,6 +2,7 @@
 #include <halocline/halo/packer.hpp>
 
 #include "format_conversion.hpp"
+#include "message_start.hpp"
 
 #include <halocline/base/error.hpp>
 
@@ -29,17 +30,18 @@ packer<T>::packer(const plan& p, packer_options options, std::shared_ptr<const l
     auto messages = std::make_shared<std::vector<message>>();
     for (const plan_message& sent : p.messages()) {
         const std::string where = who + lattice::to_string(sent.where) + ": ";
-        const block_map map = map_of(sent.where, p.cut().wraps(p.job().rank(), sent.where), where);
+        // Of a plan in one direction nothing is packed here: then it needs no projection.
+        const block_map map = sent.send_sites.empty()
+                                  ? block_map{}
+                                  : map_of(sent.where, p.cut().wraps(p.job().rank(), sent.where), where);
         message& m = messages->emplace_back();
         m.where = sent.where;
         m.sites = sent.send_sites.size();
         m.field_bytes = sent.send_sites.size() * bytes_per_site(options_);
+        if (!map.empty()) check_map(map, options_.components, where);
+        if (!map.empty()) m.map = site_map<T>(map, options_.components);
         std::vector<std::int64_t> from;
         for (const std::int32_t site : sent.send_sites) from.push_back(order_->position(site));
-        if (!map.empty()) {
-            check_map(map, options_.components, where);
-            m.map = site_map<T>(map, options_.components);
-        }
         if (map.empty() || lanes_ > 1)
             m.copy = site_copy(from, lanes_, position_list::counted(std::ssize(from)), 1,
                                !map.empty() || options_.format != message_format::as_stored);
@@ -52,7 +54,7 @@ packer<T>::packer(const plan& p, packer_options options, std::shared_ptr<const l
 /// Err: input_error: options that make no message, or that do not fit the plan or the site order.
 template <class T>
 void packer<T>::check_options(const std::string& who, const plan& p) const {
-    check_format_and_box(who, options_, p, *order_);
+    check_format_and_box(who, options_.format, options_.scale, p, *order_);
     if (options_.components < 1)
         throw input_error(who + std::to_string(options_.components) + " components per site: must be 1 or more");
     if (sizeof(T) != 4 && options_.format != message_format::as_stored)
@@ -101,11 +103,9 @@ template <class T>
 void packer<T>::gather(const message& m, const T* values, std::int64_t first, std::int64_t last,
                        T* out) const noexcept {
     const auto copy = [&](std::int64_t begin, std::int64_t end, T* to) {
-        // site_copy counts from the start of a message
-        auto* const start = reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(to) -
-                                                         static_cast<std::size_t>(begin) * sizeof(T) *
-                                                             static_cast<std::size_t>(options_.components));
-        m.copy.copy(reinterpret_cast<const std::byte*>(values), start, {options_.components, sizeof(T)}, begin, end);
+        const site_shape shape{options_.components, sizeof(T)};
+        m.copy.copy(reinterpret_cast<const std::byte*>(values), message_start(to, begin, shape.bytes()), shape, begin,
+                    end);
     };
     if (m.map.empty()) return copy(first, last, out);
     if (lanes_ == 1) return m.map.gather(values, m.positions.data() + first, out, last - first);

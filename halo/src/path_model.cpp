@@ -69,6 +69,14 @@ verdict<path> choose_far_path(const comm::costs& c, std::size_t bytes, std::int6
                                                     (pays ? " more" : " no more") + " than a free flag, " + cost};
 }
 
+void limit_claims(const std::vector<watched_bytes>& messages) {
+    std::size_t claimed = 0;
+    for (const watched_bytes& m : messages)
+        if (m.watch->may_claim()) claimed += m.bytes;
+    if (claimed > comm::largest_claimed())
+        for (const watched_bytes& m : messages) m.watch->never_claim();
+}
+
 std::size_t least_piece_bytes(const comm::costs& c) {
     constexpr double least = 2048;
     return static_cast<std::size_t>(std::max(least, 4 * c.flag_seconds / std::max(c.copy_seconds_per_byte, 1e-12)));

@@ -22,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace halocline::halo {
 
@@ -45,8 +46,8 @@ struct message_outline {
 /// free flag, and (3) bypassing the cache as one message, and a second copy, take longer than filling the ghosts.
 verdict<path> choose_path(const comm::costs& c, const message_outline& m);
 
-/// Is that message direct while cores are near each other, and packed while they are far apart? Lines and flags scale
-/// together, so (2) stays what it is; but what bypasses the cache costs the same in both places.
+/// Is that message direct while cores are near each other, and packed while they are far apart? Times of lines and
+/// flags grow together, so (2) hardly depends on it. (3) does: bypassing the cache takes as long in both places.
 bool depends_on_distance(const comm::costs& c, const message_outline& m);
 
 /// Direct or packed over a network, whose device writes runs from field to field: direct saves packing here and
@@ -73,15 +74,13 @@ writing choose_writing(path wish, const comm::costs& c, const comm::written_line
 /// What to add to the reason for a message's path: why both ends copy it, or can't although that was asked for.
 std::string why_joint(path wish, const comm::costs& c, int fields, bool joint);
 
-/// Disables claiming if it could affect more lines than pays (claim_lines.hpp). watch(m), bytes(m): a message's.
-template <class Messages, class Watch, class Bytes>
-void limit_claims(Messages& messages, Watch&& watch, Bytes&& bytes) {
-    std::size_t claimed = 0;
-    for (auto& m : messages)
-        if (watch(m).may_claim()) claimed += bytes(m);
-    if (claimed > comm::largest_claimed())
-        for (auto& m : messages) watch(m).never_claim();
-}
+/// A message of a plan, for limit_claims().
+struct watched_bytes {
+    path_watch* watch = nullptr;
+    std::size_t bytes = 0;
+};
+/// Disables claiming in all messages of a plan if it could affect more lines than pays (claim_lines.hpp).
+void limit_claims(const std::vector<watched_bytes>& messages);
 
 /// The route for edges and corners, judged for a rank with neighbours on all sides, so that all ranks choose the same.
 verdict<corner_route> choose_route(const comm::costs& c, const lattice::coordinate& rank_grid,

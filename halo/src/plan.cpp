@@ -10,14 +10,20 @@
 #include <halocline/comm/clock.hpp>
 
 #include <optional>
+#include <utility>
 
 namespace halocline::halo {
 
 plan::plan(plan&&) noexcept = default;
-plan& plan::operator=(plan&&) noexcept = default;
+plan& plan::operator=(plan&& other) noexcept { return replace(*this, std::move(other)); }
 
 plan::~plan() {
     if (team_.pointer()) warn_of_untold_misuse(job_, status_, [this] { return why_misused(); });
+}
+
+std::string plan::why_misused() const {
+    const comm::wrong_call& call = status_.wrong_call();
+    return "halo '" + options_.name + "': " + (call ? call.text() : accepted_.describe_refused());
 }
 
 std::byte* plan::target(face f) noexcept {
@@ -37,15 +43,15 @@ void plan::start_bytes(const std::byte* values, team t) noexcept {
     const source_field source{values, nullptr, {.components = 1, .component_bytes = options_.bytes_per_site}};
     std::optional<comm::joint_source> offered;
     if (joint_.any() && t.size == 1 && !joint_.add(offered.emplace(), source, true)) offered.reset();
-    start_by(
+    start_with(
         [&](auto& channel, std::uint64_t epoch, std::int64_t first, std::int64_t last) noexcept {
             writers_[channel.index()].write(source, first, last, channel.target(epoch));
         },
-        t, packers::by_share, offered ? &*offered : nullptr);
+        t, packing::by_share, offered ? &*offered : nullptr);
 }
 
 void plan::start_filled(team t) noexcept {
-    start_by([](auto&, std::uint64_t, std::int64_t, std::int64_t) noexcept {}, t, packers::unknown);
+    start_with([](auto&, std::uint64_t, std::int64_t, std::int64_t) noexcept {}, t, packing::by_caller);
 }
 
 void plan::offer(const comm::joint_source& source, std::uint64_t epoch) noexcept {
@@ -102,7 +108,7 @@ comm::status plan::finish(team t) noexcept {
 }
 
 comm::status plan::wait() noexcept {
-    if (state() == comm::status::ok && !team_->in_flight(epoch_)) refuse_call("finish() without start()");
+    if (state() == comm::status::ok && !team_->in_flight(epoch_)) status_.misuse("finish() without start()");
     if (const comm::status before = state(); before != comm::status::ok) return before;
     const std::uint64_t epoch = epoch_ + 1;
     const bool helps = joint_.any();

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 namespace halocline::halo {
 
@@ -51,9 +52,9 @@ void plan::choose_paths(const comm::costs& costs) {
         m.path = path_now(channel.index());
         m.why = std::move(w.why) + why_joint(wish, costs, options_.fields, joint_.is_offered(channel.index()));
     });
-    limit_claims(
-        writers_, [](message_writer& w) -> path_watch& { return w.watch(); },
-        [](const message_writer& w) { return w.bytes(); });
+    std::vector<watched_bytes> messages;
+    for (message_writer& w : writers_) messages.push_back({&w.watch(), w.bytes()});
+    limit_claims(messages);
     if (std::any_of(writers_.begin(), writers_.end(), [](message_writer& w) { return w.watch().watches(); }))
         looks_ = look_times(comm::ticks());
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a halo plan is made: which sites each message carries, and its channels.
-#include "regions.hpp"
+#include "box_layers.hpp"
 
 #include <halocline/base/enumerators.hpp>
 #include <halocline/base/error.hpp>
@@ -39,41 +39,56 @@ plan::plan(const comm::job& j, const lattice::decomposition& cut, plan_options o
     const comm::costs costs = path_costs();
     std::vector<comm::channel_request> requests;
     job_.collectively([&] {
-        const std::string who = "halo '" + options_.name + "': ";
-        check({.who = who,
+        check_options(cut);
+        prepare_messages(cut);
+        refuse_wrapping_sizes();
+        prepare_writers(cut.local_box(job_.rank()).extents);
+        joint_ = joint_faces(job_, messages_.size(), options_.order.get(), cut.local_box(job_.rank()).volume(),
+                             options_.bytes_per_site);
+        requests = make_requests(costs);
+    });
+    sent_.resize(static_cast<std::size_t>(options_.fields));
+    make_channels(requests);
+    times_ = exchange_times(job_, channels_);
+    choose_paths(costs);
+}
+
+/// The verdict is the same on every rank.
+void plan::check_options(const lattice::decomposition& cut) const {
+    const std::string who = "halo '" + options_.name + "': ";
+    check_cut({.who = who,
                .widths = options_.widths,
                .boundaries = options_.boundaries,
                .self_exchange = options_.self_exchange},
               cut, job_.ranks());
-        require_enumerator(who + "path", options_.path);
-        require_enumerator(who + "checks", options_.checks);
-        if (options_.path == path::packed)
-            throw input_error(
-                who +
-                "path packed: ghosts in a plan's slots are written in place; direct, streamed, joint or automatic");
-        if (options_.bytes_per_site == 0)
-            throw input_error(who + "0 bytes per site; say in plan_options::bytes_per_site what a site sends");
-        if (options_.fields < 1)
-            throw input_error(who + std::to_string(options_.fields) + " fields in a message: must be 1 or more");
-        if (options_.parity && *options_.parity != 0 && *options_.parity != 1)
-            throw input_error(who + "parity " + std::to_string(*options_.parity) + ": must be 0 or 1");
-        prepare_messages(cut);
-        refuse_wrapping_sizes();
-        const std::size_t bytes = options_.bytes_per_site * static_cast<std::size_t>(options_.fields);
-        prepare_writers(cut.local_box(job_.rank()).extents);
-        joint_ = joint_faces(job_, messages_.size(), options_.order.get(), cut.local_box(job_.rank()).volume(),
-                             options_.bytes_per_site);
-        for (const plan_message& m : messages_) {
-            requests.push_back({.peer = m.peer,
-                                .key = static_cast<std::uint32_t>(m.where.index()),
-                                .peer_key = static_cast<std::uint32_t>(m.where.opposite().index()),
-                                .send_bytes = m.send_sites.size() * bytes + seal_.bytes(),
-                                .receive_bytes = static_cast<std::size_t>(m.ghost_sites) * bytes + seal_.bytes(),
-                                .label = lattice::to_string(m.where)});
-            choose_joint(requests.size() - 1, costs, requests.back());
-        }
-    });
-    sent_.resize(static_cast<std::size_t>(options_.fields));
+    require_enumerator(who + "path", options_.path);
+    require_enumerator(who + "checks", options_.checks);
+    if (options_.path == path::packed)
+        throw input_error(
+            who + "path packed: ghosts in a plan's slots are written in place; direct, streamed, joint or automatic");
+    if (options_.bytes_per_site == 0)
+        throw input_error(who + "0 bytes per site; say in plan_options::bytes_per_site what a site sends");
+    if (options_.fields < 1)
+        throw input_error(who + std::to_string(options_.fields) + " fields in a message: must be 1 or more");
+    check_parity(who, options_.parity);
+}
+
+std::vector<comm::channel_request> plan::make_requests(const comm::costs& costs) {
+    const std::size_t bytes = options_.bytes_per_site * static_cast<std::size_t>(options_.fields);
+    std::vector<comm::channel_request> requests;
+    for (const plan_message& m : messages_) {
+        requests.push_back({.peer = m.peer,
+                            .key = static_cast<std::uint32_t>(m.where.index()),
+                            .peer_key = static_cast<std::uint32_t>(m.where.opposite().index()),
+                            .send_bytes = m.send_sites.size() * bytes + seal_.bytes(),
+                            .receive_bytes = static_cast<std::size_t>(m.ghost_sites) * bytes + seal_.bytes(),
+                            .label = lattice::to_string(m.where)});
+        choose_joint(requests.size() - 1, costs, requests.back());
+    }
+    return requests;
+}
+
+void plan::make_channels(const std::vector<comm::channel_request>& requests) {
     channels_ = comm::channel_set(job_, requests, {.name = options_.name, .shape = {}});
     const senders who = channels_.over_network() ? senders::member_0 : senders::any_member;
     team_.pointer() = std::make_unique<packing_team>(messages_.size(), team_patience(job_.options().deadline), who);
@@ -81,14 +96,13 @@ plan::plan(const comm::job& j, const lattice::decomposition& cut, plan_options o
                                  [](const void* team) { return static_cast<const packing_team*>(team)->begun(); });
     for (std::size_t m = 0; m < messages_.size(); ++m)
         if (joint_.is_joint(m)) joint_.read(m, channels_.take_note(m));
-    times_ = exchange_times(job_, channels_);
-    choose_paths(costs);
 }
 
 void plan::prepare_messages(const lattice::decomposition& cut) {
     const lattice::box local = cut.local_box(job_.rank());
     const auto sites = [&](const lattice::box& part, const lattice::box& whole) {
-        return selected(sites_of(within(whole, part), whole.extents), part, cut.global(), options_);
+        return selected(sites_of(within(whole, part), whole.extents), part, cut.global(), options_.parity,
+                        options_.select);
     };
     for (int i = 0; i < lattice::faces; ++i) {
         const face f = lattice::face_of(i);
@@ -107,11 +121,9 @@ void plan::prepare_messages(const lattice::decomposition& cut) {
 }
 
 void plan::refuse_wrapping_sizes() const {
-    constexpr std::size_t most = std::size_t{1} << 56; // the total size of all slots of all faces doesn't overflow
-    const std::size_t of_site = most / static_cast<std::size_t>(options_.fields) / options_.bytes_per_site;
     for (const plan_message& m : messages_) {
         const std::size_t sites = std::max(m.send_sites.size(), static_cast<std::size_t>(m.ghost_sites));
-        if (sites <= of_site) continue;
+        if (sites <= most_message_sites(options_.bytes_per_site, options_.fields)) continue;
         throw input_error("halo '" + options_.name + "': a message of " + std::to_string(sites) + " sites, " +
                           std::to_string(options_.fields) + " x " + std::to_string(options_.bytes_per_site) +
                           " bytes each, is larger than any memory");

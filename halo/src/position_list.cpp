@@ -51,7 +51,7 @@ std::vector<std::int64_t> position_list::expanded() const {
     return positions;
 }
 
-std::int64_t position_list::inner() const {
+std::int64_t position_list::probe_position() const {
     const position_run& longest = *std::max_element(
         runs_.begin(), runs_.end(), [](const position_run& a, const position_run& b) { return a.sites < b.sites; });
     return longest.first + longest.count / 2 * longest.stride + longest.sites / 2;

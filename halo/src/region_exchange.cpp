@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "region_exchange.hpp"
 
+#include "box_layers.hpp"
+#include "format_conversion.hpp"
 #include "message_stores.hpp"
 #include "path_model.hpp"
 
 #include <halocline/base/error.hpp>
 #include <halocline/comm/clock.hpp>
 #include <halocline/comm/detail/stream_bytes.hpp>
-
-#include <cstdio>
 
 namespace halocline::halo {
 namespace {
@@ -48,23 +48,20 @@ region_plan::state::state(const comm::job& j, const std::vector<transfer>& sends
         if (bindings.empty()) throw input_error("'" + options.name + "': no field is bound");
         for (const field_view& f : bindings.front().source)
             shape += ", " + std::to_string(f.shape.bytes()) + " bytes per site";
-        if (options.format != message_format::as_stored) {
-            char scaled[40];
-            std::snprintf(scaled, sizeof scaled, " of %.9g * value", options.scale);
-            shape += ", as " + std::string(to_string(options.format)) + scaled;
-        }
+        if (options.format != message_format::as_stored) shape += ", as " + format_text(options.format, options.scale);
     });
     messages = make_messages(job, sends, receives, bindings, options);
     format = {options.format, static_cast<float>(options.scale)};
     for (const field_view& f : bindings.front().source) site_bytes += format.bytes(f.shape);
     job.collectively([&] { refuse_wrapping_sizes(); });
-    const auto sent_bytes = [&](const region_message& m) {
-        return static_cast<std::size_t>(m.send_sites) * site_bytes;
-    };
-    limit_claims(
-        messages, [](region_message& m) -> path_watch& { return m.watch; }, sent_bytes);
-    limit_claims(
-        messages, [](region_message& m) -> path_watch& { return m.by_slot ? m.by_slot->watch : m.watch; }, sent_bytes);
+    std::vector<watched_bytes> direct, by_slot;
+    for (region_message& m : messages) {
+        const std::size_t bytes = static_cast<std::size_t>(m.send_sites) * site_bytes;
+        direct.push_back({&m.watch, bytes});
+        by_slot.push_back({m.by_slot ? &m.by_slot->watch : &m.watch, bytes});
+    }
+    limit_claims(direct);
+    limit_claims(by_slot);
     piece_bytes = least_piece_bytes(comm::measured_costs(job));
     for (const region_message& m : messages) most_sites = std::max({most_sites, m.send_sites, m.receive_sites});
     joint = std::ranges::any_of(messages, &region_message::joint);
@@ -76,10 +73,9 @@ region_plan::state::state(const comm::job& j, const std::vector<transfer>& sends
 }
 
 void region_plan::state::refuse_wrapping_sizes() const {
-    constexpr std::size_t most = std::size_t{1} << 56; // the total size of all slots doesn't overflow
     for (const region_message& m : messages) {
         const auto sites = static_cast<std::size_t>(std::max(m.send_sites, m.receive_sites));
-        if (site_bytes > 0 && sites <= most / site_bytes) continue; // 0: even a site overflows
+        if (sites <= most_message_sites(site_bytes)) continue;
         throw input_error("'" + options.name + "': the message between rank " + std::to_string(job.rank()) +
                           " and rank " + std::to_string(m.peer) + ", " + std::to_string(sites) + " sites of " +
                           std::to_string(site_bytes) + " bytes, is larger than any memory");
@@ -99,13 +95,14 @@ void region_plan::state::make_channels(const std::string& shape) {
                             .joint = m.joint,
                             .slotted = m.by_slot.has_value(),
                             .writes = m.writes,
-                            .fields = m.known});
+                            .fields = m.registered});
     comm::channel_set_options set_options{.name = options.name, .shape = shape, .written_by_peers = {}};
     const auto is_direct = [](const region_message& m) { return m.path == path::direct; };
-    const bool near = std::ranges::any_of(messages, [&](const region_message& m) { return is_direct(m) && !m.known; });
+    const bool near =
+        std::ranges::any_of(messages, [&](const region_message& m) { return is_direct(m) && !m.registered; });
     for (std::size_t b = 0; near && b < bindings.size(); ++b)
         for (const field_view& f : bindings[b].destination) set_options.written_by_peers.push_back(f.data);
-    for (region_message& m : messages) m.known = nullptr; // the channels own it now
+    for (region_message& m : messages) m.registered = nullptr; // the channels own it now
     channels = comm::channel_set(job, requests, set_options);
     first_source = static_cast<std::uint32_t>(bindings.size() * bindings.front().destination.size());
     if (std::ranges::any_of(messages, is_direct)) work_in_every_wait();
@@ -118,7 +115,7 @@ void region_plan::state::begins_with(const state& first) {
 
 void region_plan::state::start(int which) noexcept {
     if (!status.is_ok()) return;
-    if (started()) return misuse("start() before finish() of the last exchange");
+    if (started()) return status.misuse("start() before finish() of the last exchange");
     bound = which;
     if (which < 0 || static_cast<std::size_t>(which) >= bindings.size()) {
         (void)status.misuse(); // finish_or_throw() finds out why
@@ -134,13 +131,13 @@ void region_plan::state::start(int which) noexcept {
     channels.prepare(k);
     channels.for_each_direct([&](auto& channel) { // first, so that the peers can continue
         channel.free(k, static_cast<std::uint32_t>(which));
-        messages[channel.index()].there = false;
+        messages[channel.index()].in_place = false;
         ++unsent;
     });
     const auto fields = static_cast<std::uint32_t>(bindings.front().source.size());
     channels.for_each_far_direct([&](auto& channel) {
         channel.free(k, stamp, static_cast<std::uint32_t>(which) * fields);
-        messages[channel.index()].there = false;
+        messages[channel.index()].in_place = false;
         ++unsent;
     });
     channels.for_each_direct([&]<class Channel>(Channel& channel) {
@@ -156,8 +153,8 @@ void region_plan::state::start(int which) noexcept {
     });
     channels.for_each([&](auto& channel) {
         region_message& m = messages[channel.index()];
-        m.there = false;
-        look_at(m, channel.target(k) + m.middle);
+        m.in_place = false;
+        look_at(m, channel.target(k) + m.probed_byte);
         pack(m, m.out, m.watch, channel.target(k));
         seal.put(channel.target(k), static_cast<std::size_t>(m.send_sites) * site_bytes, k);
         channel.send(k, stamp, static_cast<std::uint32_t>(which));
@@ -194,7 +191,7 @@ void region_plan::state::offer() noexcept {
             region_message& m = messages[channel.index()];
             // A receiver would pull in the lines of a streamed message, which are far away.
             if (!m.offered || m.watch.streamed() || channel.given(k) || !channel.freed(k)) return;
-            look_at(m, channel.memory() + m.targets[channel.peer_field()][0] + m.middle);
+            look_at(m, channel.memory() + m.targets[channel.peer_field()][0] + m.probed_byte);
             channel.offer(k, source);
         }
     });
@@ -209,8 +206,8 @@ void region_plan::state::help() noexcept {
                          [&](std::int64_t first, std::int64_t last, const comm::joint_source& source,
                              const std::byte* memory) noexcept {
                              for (std::size_t f = 0; f < destination.size(); ++f)
-                                 m.help[f].copy(memory + source.places[f], destination[f].data, destination[f].shape,
-                                                first, last);
+                                 m.from_peer[f].copy(memory + source.places[f], destination[f].data,
+                                                     destination[f].shape, first, last);
                          });
         }
     });
@@ -232,7 +229,7 @@ void region_plan::state::send_direct() noexcept {
         const auto copy_all = [&] {
             if constexpr (comm::joint_channel<Channel>)
                 if (channel.offers(k)) return channel.copy_offered(k, m.send_sites, copy);
-            look_at(m, channel.memory() + targets[0] + m.middle);
+            look_at(m, channel.memory() + targets[0] + m.probed_byte);
             by_team(m.send_sites, copy);
         };
         copy_all();
@@ -285,7 +282,7 @@ void region_plan::state::multiply(const region_message& m) noexcept {
     const std::vector<field_view>& destination = bindings[bound].destination;
     by_team(m.receive_sites, [&](std::int64_t first, std::int64_t last) noexcept {
         for (std::size_t f = 0; f < destination.size(); ++f)
-            multiply_in_place(m.again[f], m.in[f], m.phased, destination[f], first, last);
+            multiply_in_place(m.read_back[f], m.in[f], m.phased, destination[f], first, last);
     });
     times.note_unpacking(comm::ticks() - before);
 }
@@ -301,19 +298,19 @@ void region_plan::state::advance() noexcept {
     };
     const auto note_arrived = [&]<class Channel>(Channel& channel) {
         region_message& m = messages[channel.index()];
-        if (m.there || !channel.arrived(k) || channel.check(k) != comm::status::ok) return;
-        bool in_place = true;
-        if constexpr (comm::slotted_channel<Channel>) in_place = !channel.came_by_slot(k);
+        if (m.in_place || !channel.arrived(k) || channel.check(k) != comm::status::ok) return;
+        bool by_slot = false;
+        if constexpr (comm::slotted_channel<Channel>) by_slot = channel.came_by_slot(k);
         if constexpr (comm::slotted_channel<Channel>)
-            if (!in_place) take_out(m, channel.slot_received(k));
-        if (in_place) multiply(m);
+            if (by_slot) take_out(m, channel.slot_received(k));
+        if (!by_slot) multiply(m);
         note(m);
     };
     channels.for_each_direct(note_arrived);
     channels.for_each_far_direct(note_arrived);
     channels.for_each([&](auto& channel) {
         region_message& m = messages[channel.index()];
-        if (m.there || !channel.arrived(k) || channel.check(k) != comm::status::ok) return;
+        if (m.in_place || !channel.arrived(k) || channel.check(k) != comm::status::ok) return;
         if (broken_from == m.peer) return;
         if (!is_intact(m, channel.received(k))) return; // finish() will report it
         take_out(m, channel.received(k));
@@ -337,7 +334,7 @@ void region_plan::state::add_all() noexcept {
 }
 
 void region_plan::state::note(region_message& m) noexcept {
-    m.there = true;
+    m.in_place = true;
     for (const int i : m.receives) reported.push_back(i);
 }
 
@@ -368,7 +365,7 @@ void region_plan::state::wait() noexcept {
 }
 
 comm::status region_plan::state::finish() noexcept {
-    if (status.is_ok() && !started()) misuse("finish() without start()");
+    if (status.is_ok() && !started()) status.misuse("finish() without start()");
     if (const comm::status before = status.load(); before != comm::status::ok) return before;
     driver.store(comm::thread_mark(), std::memory_order_relaxed);
     wait();

@@ -6,7 +6,6 @@
 #include "region_message.hpp"
 
 #include <halocline/comm/detail/thread_mark.hpp>
-#include <halocline/comm/wrong_call.hpp>
 #include <halocline/halo/detail/exchange_times.hpp>
 #include <halocline/halo/detail/message_seal.hpp>
 #include <halocline/halo/detail/sticky_status.hpp>
@@ -28,17 +27,11 @@ struct region_plan::state {
     /// Each exchange of this plan follows one of `first`, in the same call or in later waits.
     void begins_with(const state& first);
     void start(int which) noexcept;
-    /// `call`: a literal, a team without such a member, or a member's fault.
-    template <class Call>
-    void misuse(Call call) noexcept {
-        status.misuse(call, wrong_call);
-    }
     /// Pre: status is misused.
     [[nodiscard]] std::string why_misused() const;
     /// Refuses a call by a thread that is not a member, or a member's fault; nobody waits for the missing member.
-    template <class Call>
-    void refuse_thread(Call call) noexcept {
-        misuse(call);
+    void refuse_thread(const comm::wrong_call& call) noexcept {
+        status.misuse(call);
         threads->disband();
     }
     bool test() noexcept;
@@ -92,7 +85,7 @@ struct region_plan::state {
 
     /// Called in every wait of this rank.
     void work() noexcept {
-        // Relaxed: a thread finds its own id here only if it stored that, and nothing since.
+        // Relaxed suffices: a thread that reads its own id here stored it itself, and nobody has stored since.
         if (driver.load(std::memory_order_relaxed) != comm::thread_mark()) return;
         if (unsent > 0) send_direct();
         if (joint) help();
@@ -131,8 +124,7 @@ struct region_plan::state {
     look_times looks;
     bool looking = false; // is the running exchange measured?
     int bound = 0;
-    comm::wrong_call wrong_call; // why status is misused, unless because of `bound`
-    sticky_status status;        // any member of a team may make it bad
+    sticky_status status; // any member of a team may make it bad; misused without a wrong call: because of `bound`
     exchange_times times;
 };
 

@@ -57,7 +57,7 @@ void make_direct(region_message& m, const region_end& end, const binding& fields
     for (std::size_t f = 0; !m.phased.empty() && f < fields.destination.size(); ++f) {
         const int lanes = fields.destination[f].order->lane_width();
         m.in.emplace_back(come, 1, end.in[f], lanes, true);
-        m.again.emplace_back(end.in[f], lanes, come, 1, true);
+        m.read_back.emplace_back(end.in[f], lanes, come, 1, true);
     }
     for (std::size_t f = 0; f < fields.source.size(); ++f) {
         const int lanes = theirs.filled[f].lanes;
@@ -67,7 +67,7 @@ void make_direct(region_message& m, const region_end& end, const binding& fields
             add_writes(m.writes, f, end.out[f], filled, source.shape.bytes());
             continue;
         }
-        if (m.out.empty() && filled.size() > 0) m.middle = source.shape.offset(filled.inner(), lanes);
+        if (m.out.empty() && filled.size() > 0) m.probed_byte = source.shape.offset(filled.probe_position(), lanes);
         m.out.emplace_back(end.out[f], source.order->lane_width(), filled, lanes);
     }
 }
@@ -94,8 +94,8 @@ void make_slot_way(region_message& m, const region_end& end, const binding& fiel
 void make_joint(region_message& m, const region_end& end, const binding& fields, const region_outline& theirs) {
     m.joint = true;
     for (std::size_t f = 0; f < fields.destination.size(); ++f)
-        m.help.emplace_back(theirs.sent[f].positions, theirs.sent[f].lanes, end.in[f],
-                            fields.destination[f].order->lane_width());
+        m.from_peer.emplace_back(theirs.sent[f].positions, theirs.sent[f].lanes, end.in[f],
+                                 fields.destination[f].order->lane_width());
 }
 
 void choose_stores(region_message& m, path wish, const comm::costs& costs, const binding& fields,
@@ -108,7 +108,7 @@ void choose_stores(region_message& m, path wish, const comm::costs& costs, const
         bytes += static_cast<std::size_t>(m.send_sites) * shape.bytes();
         can = can && (m.is_assembled(shape) || m.out[f].streams());
     }
-    if (m.path != path::direct) m.middle = bytes / 2;
+    if (m.path != path::direct) m.probed_byte = bytes / 2;
     if (options.checksums) { // made of what is at the peer
         m.watch = path_watch::always_cached(costs);
         return;

@@ -29,7 +29,12 @@ struct slot_way {
     comm::distance_watch distance;
 };
 
-/// Everything between this rank and one peer, both directions.
+/// Everything between this rank and one peer, both directions. What is filled depends on the path:
+///
+/// * packed: out, in.
+/// * direct: targets and out; over a network writes and `registered` instead of out. If some sites have a phase, also
+///   in and read_back. By slot while cores are far apart: also by_slot and in. Joint, which is never by slot: also
+///   from_peer.
 struct region_message {
     int peer = 0;
     halo::path path = path::packed; ///< the same at both ends
@@ -43,19 +48,20 @@ struct region_message {
     /// By field: message -> destination (packed, or by slot; direct if some sites have a phase).
     std::vector<site_copy> in;
     std::vector<phased_sites> phased; ///< those of the sites that arrive that have a phase
-    std::vector<site_copy> again;     ///< by field: destination -> message (direct if some sites have a phase)
-    std::vector<site_copy> help;      ///< by field: the peer's source -> destination (joint)
+    std::vector<site_copy> read_back; ///< by field: destination -> message (direct if some sites have a phase)
+    std::vector<site_copy> from_peer; ///< by field: the peer's source -> destination (joint)
     std::optional<slot_way> by_slot;  ///< direct, but by slot while cores are far apart
     bool joint = false;               ///< direct, and both ends may copy
     bool offered = false;             ///< joint, and the peer may copy pieces of what this rank sends
     /// Direct: where the peer's destinations lie in its slab, [its binding][field].
     std::vector<std::vector<std::size_t>> targets;
-    /// Direct over a network: the device's writes, and the fields known to it (all destinations, then all sources).
+    /// Direct over a network: the device's writes, and the fields registered with it (all destinations, then all
+    /// sources), until the channels own these.
     std::vector<comm::direct_write> writes;
-    std::shared_ptr<const comm::direct_memory> known;
-    std::size_t middle = 0;             ///< offset of a sent byte, in the message or in the peer's first field
+    std::shared_ptr<const comm::direct_memory> registered;
+    std::size_t probed_byte = 0;        ///< offset of a sent byte, in the message or in the peer's first field
     std::vector<int> receives;          ///< indices in the plan's list of receives
-    bool there = false;                 ///< this exchange's values are in place
+    bool in_place = false;              ///< are this exchange's values in place?
     const std::byte* arrived = nullptr; ///< the message of this exchange, for adding
 
     /// Are sites of this shape assembled in a block before they are streamed? Those of a message are: how they lie in
@@ -63,7 +69,7 @@ struct region_message {
     [[nodiscard]] bool is_assembled(const site_shape& shape) const noexcept {
         return path != halo::path::direct && shape.bytes() <= largest_streamed_site;
     }
-    /// Depends what this rank sends on how far away its lines are?
+    /// Does the way this rank sends it depend on how far away its lines are?
     [[nodiscard]] bool is_watched() const noexcept { return by_slot || watch.watches(); }
     /// Does what this rank sends now go by slot?
     [[nodiscard]] bool goes_by_slot() const noexcept { return by_slot && by_slot->distance.far(); }

@@ -30,8 +30,8 @@ struct region_outline {
     halo::path asked = path::automatic;
     sites_by_tag sends, receives;
 
-    // What this end thinks of the direct path, which is taken if both ends offer it: all the time, or by turns with the
-    // packed one, if either end would change when the cores are moved.
+    // The direct path is taken if both ends offer it. If either end alternates, only while cores are near each other:
+    // while they are far apart, the message is packed.
     bool offers_direct = false, alternates = false;
     obstacle in_the_way = obstacle::none; ///< if it doesn't; none: it would not pay
 

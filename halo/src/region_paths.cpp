@@ -85,8 +85,8 @@ path_choice region_paths::choose(const region_end& end) {
     const bool left_to_choose = seen == obstacle::none && options_.path == path::automatic;
     const message_outline message = left_to_choose ? seen_from_here(end) : message_outline{};
     const verdict<path> found = verdict_on(end, seen, message);
-    const bool alternates =
-        left_to_choose && wished() == path::automatic && end.transport == "shm" && depends_on_distance(costs_, message);
+    const bool alternates = left_to_choose && wished() == path::automatic &&
+                            end.transport == comm::shm_channel::transport && depends_on_distance(costs_, message);
     if (!end.far) return {seen, found, alternates};
     if (found.choice != path::direct || register_fields(end)) return {seen, found};
     return {obstacle::not_registered, verdict_on(end, obstacle::not_registered, message)};
@@ -100,7 +100,8 @@ std::size_t region_paths::bytes_of(const std::vector<position_list>& sites) cons
 }
 
 bool region_paths::may_be_joint(const region_end& end) const {
-    return end.transport == "shm" && !options_.add && fields().source.size() <= comm::joint_source::most_fields &&
+    return end.transport == comm::shm_channel::transport && !options_.add &&
+           fields().source.size() <= comm::joint_source::most_fields &&
            comm::joint_pays(wished(), costs_, std::max(bytes_of(end.out), bytes_of(end.in)));
 }
 

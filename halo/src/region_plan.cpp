@@ -17,7 +17,7 @@ region_plan::region_plan(const comm::job& j, std::vector<transfer> sends, std::v
                          std::vector<binding> bindings, region_plan_options options)
     : s_("a region_plan", std::make_unique<state>(j, sends, receives, std::move(bindings), std::move(options))) {}
 region_plan::region_plan(region_plan&&) noexcept = default;
-region_plan& region_plan::operator=(region_plan&&) noexcept = default;
+region_plan& region_plan::operator=(region_plan&& other) noexcept { return replace(*this, std::move(other)); }
 region_plan::~region_plan() {
     if (s_.pointer()) warn_of_untold_misuse(s_->job, s_->status, [this] { return s_->why_misused(); });
 }
@@ -53,7 +53,8 @@ comm::status region_plan::finish(team t) noexcept {
 
 std::string region_plan::state::why_misused() const {
     const std::string who = "'" + options.name + "'";
-    return wrong_call ? who + ": " + wrong_call.text() : no_binding(who, "start", bound, bindings.size());
+    const comm::wrong_call& call = status.wrong_call();
+    return call ? who + ": " + call.text() : no_binding(who, "start", bound, bindings.size());
 }
 
 void region_plan::finish_or_throw() {

@@ -133,6 +133,19 @@ region_message message_of(const region_end& end, const std::vector<transfer>& re
     return m;
 }
 
+/// What both ends copy, on the path that they agreed on.
+void make_copies(region_message& m, const region_end& end, const binding& fields, const region_outline& theirs,
+                 bool alternates, const comm::costs& costs, region_paths& paths, const region_plan_options& options) {
+    if (m.path != path::direct) return make_packed(m, end, fields, options.format != message_format::as_stored);
+    make_direct(m, end, fields, theirs);
+    if (end.far) m.registered = paths.registered(end);
+    if (alternates)
+        make_slot_way(m, end, fields, costs);
+    else if (end.joint)
+        make_joint(m, end, fields, theirs);
+    m.offered = m.joint && paths.is_offered(end);
+}
+
 } // namespace
 
 std::vector<region_message> make_messages(const comm::job& j, const std::vector<transfer>& sends,
@@ -164,24 +177,16 @@ std::vector<region_message> make_messages(const comm::job& j, const std::vector<
             require_match(outlines[i], theirs, j.rank(), end.peer, options.name);
             const bool alternates =
                 outlines[i].offers_direct && theirs.offers_direct && (outlines[i].alternates || theirs.alternates);
-            region_message m = message_of(end, receives,
-                                          alternates ? verdict<path>{path::direct, choices[i].found.why}
-                                                     : agreed_path(end, choices[i], theirs, paths));
-            if (m.path == path::direct) {
-                make_direct(m, end, fields, theirs);
-                if (end.far) m.known = paths.registered(end);
-                if (alternates)
-                    make_slot_way(m, end, fields, costs);
-                else if (end.joint)
-                    make_joint(m, end, fields, theirs);
-                m.offered = m.joint && paths.is_offered(end);
-            } else if (options.path != path::automatic && options.path != path::packed) {
+            const verdict<path> agreed = alternates ? verdict<path>{path::direct, choices[i].found.why}
+                                                    : agreed_path(end, choices[i], theirs, paths);
+            if (agreed.choice != path::direct && options.path != path::automatic && options.path != path::packed)
                 throw input_error("'" + options.name + "': " + rank_text(j.rank()) + " can't have path " +
-                                  std::string(to_string(options.path)) + " with " + rank_text(end.peer) + ": " + m.why);
-            } else {
-                make_packed(m, end, fields, options.format != message_format::as_stored);
-            }
-            if (end.transport == "shm") choose_stores(m, j.options().path, costs, fields, options);
+                                  std::string(to_string(options.path)) + " with " + rank_text(end.peer) + ": " +
+                                  agreed.why);
+            region_message m = message_of(end, receives, agreed);
+            make_copies(m, end, fields, theirs, alternates, costs, paths, options);
+            if (end.transport == comm::shm_channel::transport)
+                choose_stores(m, j.options().path, costs, fields, options);
             m.why_joint = why_joint(paths.wished(), costs, static_cast<int>(fields.source.size()), m.offered);
             messages.push_back(std::move(m));
         }

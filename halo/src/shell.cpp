@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "regions.hpp"
+#include "box_layers.hpp"
 #include "shell_regions.hpp"
 
 #include <halocline/base/error.hpp>

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/halo/shell_plan.hpp>
 
-#include "source_fingerprint.hpp"
+#include "box_layers.hpp"
 #include "copying_team.hpp"
+#include "format_conversion.hpp"
 #include "path_model.hpp"
 #include "region_transfers.hpp"
-#include "regions.hpp"
 #include "shell_regions.hpp"
+#include "source_fingerprint.hpp"
 #include "untold_misuse.hpp"
 
 #include <halocline/base/enumerators.hpp>
@@ -50,18 +51,14 @@ std::string shape_of(const lattice::decomposition& cut, const shell_options& o, 
             text += digits;
         }
     text.append(", path ").append(to_string(o.path));
-    if (o.format != message_format::as_stored) {
-        char scaled[40];
-        std::snprintf(scaled, sizeof scaled, " of %.9g * value", o.scale);
-        text.append(", as ").append(to_string(o.format)).append(scaled);
-    }
+    if (o.format != message_format::as_stored) text += ", as " + format_text(o.format, o.scale);
     if (o.reverse) text += ", reverse";
     return text;
 }
 
-void check_fields(const lattice::decomposition& cut, int rank, const shell_options& o,
+void check_fields(const std::string& who, const lattice::decomposition& cut, int rank, const shell_options& o,
                   const std::vector<binding>& bindings) {
-    require_fields(bindings, "'" + o.name + "': ");
+    require_fields(bindings, who);
     lattice::coordinate extents = grown(cut.local_box(rank), o.widths).extents;
     const char* what = "the local box grown by the ghost widths is ";
     if (o.layout == ghost_layout::appended) {
@@ -72,8 +69,8 @@ void check_fields(const lattice::decomposition& cut, int rank, const shell_optio
         for (const std::vector<field_view>* views : {&b.source, &b.destination})
             for (const field_view& f : *views)
                 if (f.order->extents() != extents)
-                    throw input_error("'" + o.name + "': a field covers " + lattice::to_string(f.order->extents()) +
-                                      "; on rank " + std::to_string(rank) + " " + what + lattice::to_string(extents));
+                    throw input_error(who + "a field covers " + lattice::to_string(f.order->extents()) + "; on rank " +
+                                      std::to_string(rank) + " " + what + lattice::to_string(extents));
 }
 
 } // namespace
@@ -86,16 +83,15 @@ shell_plan::shell_plan(const comm::job& j, const lattice::decomposition& cut, sh
     job_.agree("the shape of halo '" + options_.name + "'", shape_of(cut, options_, apart));
     job_.collectively([&] {
         const std::string who = "halo '" + options_.name + "': ";
-        check({.who = who, .widths = options_.widths, .boundaries = options_.boundaries, .self_exchange = true}, cut,
-              job_.ranks());
+        check_cut({.who = who, .widths = options_.widths, .boundaries = options_.boundaries, .self_exchange = true},
+                  cut, job_.ranks());
         require_enumerator(who + "layout", options_.layout);
         require_enumerator(who + "shape", options_.shape);
         require_enumerator(who + "corners", options_.corners);
         require_enumerator(who + "path", options_.path);
         require_enumerator(who + "checks", options_.checks);
-        if (options_.parity && *options_.parity != 0 && *options_.parity != 1)
-            throw input_error(who + "parity " + std::to_string(*options_.parity) + ": must be 0 or 1");
-        check_fields(cut, job_.rank(), options_, bindings);
+        check_parity(who, options_.parity);
+        check_fields(who, cut, job_.rank(), options_, bindings);
         if (options_.shape == shell::box && options_.corners == corner_route::by_dimension && apart)
             throw input_error(who +
                               "corners by dimension: ghosts are forwarded from the field where they arrived, so each "
@@ -188,9 +184,8 @@ void shell_plan::note_shared_destinations() {
             if (g.overwrites(filled_[other])) g.overwritten.push_back(other);
 }
 
-template <class Call>
-void shell_plan::refuse_thread(Call call) noexcept {
-    misuse(call);
+void shell_plan::refuse_thread(const comm::wrong_call& call) noexcept {
+    status_.misuse(call);
     threads_->disband();
 }
 
@@ -236,7 +231,7 @@ void shell_plan::start_reverse(int which, team t) noexcept {
 
 bool shell_plan::is_early() noexcept {
     if (running_ == running::nothing) return false;
-    misuse("start() before finish() of the last exchange");
+    status_.misuse("start() before finish() of the last exchange");
     return true;
 }
 
@@ -331,7 +326,7 @@ comm::status shell_plan::finish(team t) noexcept {
 }
 
 void shell_plan::complete() noexcept {
-    if (status_.is_ok() && running_ == running::nothing) misuse("finish() without start()");
+    if (status_.is_ok() && running_ == running::nothing) status_.misuse("finish() without start()");
     if (!status_.is_ok()) return;
     if (running_ == running::backward) {
         (void)status_.end(backward_->complete());
@@ -350,7 +345,7 @@ void shell_plan::complete() noexcept {
 }
 
 shell_plan::shell_plan(shell_plan&&) noexcept = default;
-shell_plan& shell_plan::operator=(shell_plan&&) noexcept = default;
+shell_plan& shell_plan::operator=(shell_plan&& other) noexcept { return replace(*this, std::move(other)); }
 
 shell_plan::~shell_plan() {
     if (threads_.pointer()) warn_of_untold_misuse(job_, status_, [this] { return why_misused(); });
@@ -358,7 +353,7 @@ shell_plan::~shell_plan() {
 
 std::string shell_plan::why_misused() const {
     const std::string who = "halo '" + options_.name + "'";
-    if (wrong_call_) return who + ": " + wrong_call_.text();
+    if (const comm::wrong_call& call = status_.wrong_call()) return who + ": " + call.text();
     if (running_ == running::backward && !backward_)
         return who + ": start_reverse(): the plan was made without shell_options::reverse";
     return no_binding(who, running_ == running::backward ? "start_reverse" : "start", forward_->bound, filled_.size());

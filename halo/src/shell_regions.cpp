@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shell_regions.hpp"
 
-#include "regions.hpp"
+#include "box_layers.hpp"
 
 namespace halocline::halo {
 namespace {
@@ -83,7 +83,7 @@ class transfer_list {
             }
         }
         t.sites = selected(appended_ ? appended_->numbers(part) : sites_of(within(outer_, part), outer_.extents), part,
-                           cut_.global(), options_);
+                           cut_.global(), options_.parity, options_.select);
         return t;
     }
     /// Nothing if the field has no such box: appended ghosts along several directions do not form one.

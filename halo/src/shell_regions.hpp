@@ -18,7 +18,7 @@ inline int distance(const lattice::coordinate& direction) {
     return n;
 }
 
-/// Has `rank` ghosts along this direction, whether or not they are asked for (shell::box)?
+/// Does `rank` have ghosts along this direction, whether or not they are asked for (shell::box)?
 bool is_filled(const lattice::decomposition& cut, int rank, const shell_options& o,
                const lattice::coordinate& direction);
 /// The ghosts of `rank` along a direction, in global coordinates. In dimensions before `grown_below` where the

@@ -2,8 +2,9 @@
 #include "site_conversion.hpp"
 
 #include "format_conversion.hpp"
+#include "message_start.hpp"
 
-#include <halocline/halo/detail/boundary_phases.hpp>
+#include <halocline/halo/detail/phase_arithmetic.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -23,9 +24,7 @@ void by_buffer(const site_shape& shape, std::int64_t first, std::int64_t last, F
     const auto step = static_cast<std::int64_t>(conversion_bytes / bytes);
     for (std::int64_t next = 0; first < last; first = next) {
         next = std::min(last, first + step);
-        // Copies count from the start of a message, which lies before the buffer.
-        auto* const start = reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(buffer) -
-                                                         static_cast<std::size_t>(first) * bytes);
+        std::byte* const start = message_start(buffer, first, bytes);
         const std::int64_t reals = (next - first) * shape.components;
         fill(start, first, next);
         if (shape.kind == scalar::float32)

@@ -1,18 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/halo/stencil.hpp>
 
-#include "regions.hpp"
+#include "box_layers.hpp"
+#include "format_conversion.hpp"
 
 #include <halocline/halo/region_plan.hpp>
 
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
+#include <limits>
 
 namespace halocline::halo {
 
 using lattice::coordinate;
 using lattice::dimensions;
 using lattice::side;
+
+namespace {
+
+/// A star_table numbers the sites behind a face with 32 bits; beyond an open edge no box bounds their number.
+/// Err: input_error.
+void check_layers(const std::string& who, const coordinate& extents, int mu, int radius) {
+    constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+    if (lattice::volume(extents) / extents[mu] <= most / radius) return;
+    throw input_error(who + std::to_string(radius) + " layers in " + "xyzt"[mu] + " of a local box of " +
+                      lattice::to_string(extents) + " have more than " + std::to_string(most) +
+                      " sites; cut the lattice over more ranks");
+}
+
+} // namespace
 
 star_edges::star_edges(const comm::job& j, const lattice::decomposition& cut, const stencil_options& options, star s,
                        std::size_t real_bytes) {
@@ -26,18 +43,18 @@ star_edges::star_edges(const comm::job& j, const lattice::decomposition& cut, co
     std::string all;
     for (int mu = 0; mu < dimensions; ++mu)
         all += text_of(mu, mu == 0 ? "(%.17g, %.17g) in %c" : ", (%.17g, %.17g) in %c");
-    const std::string format(to_string(options.format));
-    char scaled[40];
-    std::snprintf(scaled, sizeof scaled, " of %.17g * value", options.scale);
-    j.agree("the phases and messages of stencil '" + options.name + "'", all + ", messages " + format + scaled);
+    j.agree("the phases and messages of stencil '" + options.name + "'",
+            all + ", messages " + format_text(options.format, options.scale));
     j.collectively([&] {
         if (options.format != message_format::as_stored && real_bytes != sizeof(float))
-            throw input_error("stencil '" + options.name + "': " + format +
+            throw input_error("stencil '" + options.name + "': " + std::string(to_string(options.format)) +
                               " messages are made of floats; its fields " +
                               (real_bytes == 0 ? "are not of float or double" : "are of double"));
         for (int mu = 0; mu < dimensions; ++mu) {
             const bool open = options.boundaries[mu] == lattice::boundary::open, twisted = !open && asked[mu] != 1.0;
             leaves[mu] = cut.rank_grid()[mu] > 1 || open || twisted || options.self_exchange;
+            if (leaves[mu])
+                check_layers("stencil '" + options.name + "': ", cut.local_box(j.rank()).extents, mu, s.radius);
             if (!twisted) continue;
             const bool by_sign = options.phases[mu] == 1.0; // antiperiodic: the user gave no phase
             const std::string who =

@@ -2,7 +2,8 @@
 #include <halocline/halo/unpacker.hpp>
 
 #include "format_conversion.hpp"
-#include "regions.hpp"
+#include "box_layers.hpp"
+#include "message_start.hpp"
 
 #include <halocline/base/error.hpp>
 #include <halocline/halo/region_plan.hpp>
@@ -17,8 +18,7 @@ using lattice::dimensions;
 
 /// Options of the unpacker that matches a packer, using the adjoint of the projection for face_before(f) on what lies
 /// behind f.
-template <class Face>
-unpacker_options beside(const packer_options& o, Face&& face_before) {
+unpacker_options beside(const packer_options& o, face (*face_before)(face)) {
     unpacker_options result{.components = o.components, .format = o.format, .scale = o.scale};
     for (int i = 0; i < lattice::faces; ++i) {
         const face f = lattice::face_of(i);
@@ -28,6 +28,26 @@ unpacker_options beside(const packer_options& o, Face&& face_before) {
         result.expansions[i] = adjoint(map, o.components / map.block_reals);
     }
     return result;
+}
+
+/// Err: input_error, the same on every rank: some rank has more ghost layers behind a face than sites to add them to.
+void check_widths(const std::string& who, const plan& p) {
+    const lattice::decomposition& cut = p.cut();
+    for (int i = 0; i < lattice::faces; ++i) {
+        const face f = lattice::face_of(i);
+        const int width = p.options().widths.behind(f);
+        // Boxes of one grid line differ only along it: the ranks on the axis represent all.
+        for (int k = 0; k < cut.rank_grid()[f.mu]; ++k) {
+            lattice::coordinate position{};
+            position[f.mu] = k;
+            const int rank = cut.rank_at(position);
+            const lattice::coordinate extents = cut.local_box(rank).extents;
+            if (width > extents[f.mu] && is_exchanged(cut, p.options(), rank, f))
+                throw input_error(who + lattice::to_string(f) + ": " + std::to_string(width) +
+                                  " ghost layers can't be added to the box of rank " + std::to_string(rank) + ", " +
+                                  lattice::to_string(extents));
+        }
+    }
 }
 
 /// Number of reals of a message's site that a map reads: those of all blocks named by any of these maps.
@@ -70,7 +90,7 @@ plan_options reversed(const plan_options& options, const lattice::decomposition&
                           lattice::to_string(options.widths.low) + " high " + lattice::to_string(options.widths.high) +
                           "; must be all even or all odd");
     for (int mu = 0; mu < dimensions; ++mu)
-        if (cut.global()[mu] % 2 != 0 && is_exchanged(cut, options, mu) &&
+        if (cut.global()[mu] % 2 != 0 && has_messages_in(cut, options, mu) &&
             options.boundaries[mu] != lattice::boundary::open)
             throw input_error("reverse of halo '" + options.name + "': of one parity around " + "xyzt"[mu] +
                               " of the lattice " + lattice::to_string(cut.global()) +
@@ -102,32 +122,20 @@ unpacker<T>::unpacker(const plan& p, unpacker_options options, std::shared_ptr<c
     auto parts = std::make_shared<std::array<part, lattice::faces>>();
     for (const plan_message& m : p.messages()) {
         const face f = m.where;
-        const std::string where = who + lattice::to_string(f) + ": ";
         const int width = p.options().widths.behind(f);
-        if (width > local.extents[f.mu])
-            throw input_error(where + std::to_string(width) + " ghost layers can't be added to a box of " +
-                              lattice::to_string(local.extents));
         // The ghosts' sites in their owner's box, numbered by the owned sites to which they are added.
         const lattice::box own = layers(local, f, width), theirs = layers(cut.local_box(m.peer), f.opposite(), width);
         part& to = (*parts)[f.index()];
-        to.sites = selected(sites_of(within(local, own), local.extents), theirs, cut.global(), p.options());
+        to.sites = selected(sites_of(within(local, own), local.extents), theirs, cut.global(), p.options().parity,
+                            p.options().select);
         shared_.insert(shared_.end(), to.sites.begin(), to.sites.end());
 
-        block_map map = options_.expansions[f.index()];
-        if (!map.empty()) check_map(map, reals_, where);
-        if (has_maps(options_.expansions) && map.reals() != options_.components)
-            throw input_error(where + "its expansion makes " + std::to_string(map.reals()) + " reals, a site has " +
-                              std::to_string(options_.components));
-        std::complex<double> phase = 1;
-        if (cut.wraps(rank, f)) phase = options_.phases[f.mu];
-        if (f.end == lattice::side::low) phase = std::conj(phase);
-        map = with_phase(map, phase, options_.components);
+        // Of a plan in one direction nothing is added here: then it needs no expansion.
+        const block_map map =
+            to.sites.empty() ? block_map{} : map_of(f, cut.wraps(rank, f), who + lattice::to_string(f) + ": ");
+        if (!map.empty()) to.expansion = site_map<T>(map, reals_);
         std::vector<std::int64_t> positions;
         for (const std::int32_t site : to.sites) positions.push_back(order_->position(site));
-        if (!map.empty()) {
-            check_map(map, reals_, where);
-            to.expansion = site_map<T>(map, reals_);
-        }
         if (map.empty() || lanes_ > 1)
             to.copy = site_copy(position_list::counted(std::ssize(positions)), 1, positions, lanes_);
         else
@@ -137,10 +145,27 @@ unpacker<T>::unpacker(const plan& p, unpacker_options options, std::shared_ptr<c
     parts_.pointer() = std::move(parts);
 }
 
+/// The map applied to the ghosts behind this face: expansion and phase; no rows if it is the identity.
+/// Err: input_error: a map that doesn't fit the message or the field.
+template <class T>
+block_map unpacker<T>::map_of(face f, bool wraps, const std::string& where) const {
+    const block_map& expansion = options_.expansions[f.index()];
+    if (!expansion.empty()) check_map(expansion, reals_, where);
+    if (has_maps(options_.expansions) && expansion.reals() != options_.components)
+        throw input_error(where + "its expansion makes " + std::to_string(expansion.reals()) + " reals, a site has " +
+                          std::to_string(options_.components));
+    std::complex<double> phase = 1;
+    if (wraps) phase = options_.phases[f.mu];
+    if (f.end == lattice::side::low) phase = std::conj(phase);
+    block_map map = with_phase(expansion, phase, options_.components);
+    if (!map.empty()) check_map(map, reals_, where);
+    return map;
+}
+
 /// Err: input_error: options that no message fits, or that do not fit the plan or the site order.
 template <class T>
 void unpacker<T>::check_options(const std::string& who, const plan& p) const {
-    check_format_and_box(who, options_, p, *order_);
+    check_format_and_box(who, options_.format, options_.scale, p, *order_);
     if (options_.components < 1)
         throw input_error(who + std::to_string(options_.components) + " components per site: must be 1 or more");
     if (sizeof(T) != 4 && options_.format != message_format::as_stored)
@@ -150,6 +175,7 @@ void unpacker<T>::check_options(const std::string& who, const plan& p) const {
         throw input_error(who + "it reads " + std::to_string(bytes_per_site(options_)) +
                           " bytes of a site in a message, the plan was made for " +
                           std::to_string(p.options().bytes_per_site));
+    check_widths(who, p);
 }
 
 template <class T>
@@ -176,15 +202,6 @@ void unpacker<T>::decoded(const std::byte* ghosts, std::int64_t first, std::int6
     }
 }
 
-namespace {
-/// The address that a copy takes for the start of the message, if site `first` lies here.
-template <class T>
-const std::byte* start_of_message(const T* site, std::int64_t first, int reals) {
-    return reinterpret_cast<const std::byte*>(reinterpret_cast<std::uintptr_t>(site) -
-                                              static_cast<std::size_t>(first * reals) * sizeof(T));
-}
-} // namespace
-
 template <class T>
 void unpacker<T>::add_to(const part& p, const std::byte* ghosts, std::int64_t first, std::int64_t last,
                          T* y) const noexcept {
@@ -193,7 +210,7 @@ void unpacker<T>::add_to(const part& p, const std::byte* ghosts, std::int64_t fi
     const std::int64_t in_chunk = chunk_reals / options_.components;
     if (p.expansion.empty())
         decoded(ghosts, first, last, last - first, [&](std::int64_t begin, std::int64_t end, const T* x) {
-            p.copy.add(start_of_message(x, begin, options_.components), to, shape, begin, end);
+            p.copy.add(message_start(x, begin, shape.bytes()), to, shape, begin, end);
         });
     else if (lanes_ == 1)
         decoded(ghosts, first, last, last - first, [&](std::int64_t begin, std::int64_t end, const T* x) {
@@ -203,7 +220,7 @@ void unpacker<T>::add_to(const part& p, const std::byte* ghosts, std::int64_t fi
         decoded(ghosts, first, last, in_chunk, [&](std::int64_t begin, std::int64_t end, const T* x) {
             alignas(64) T expanded[chunk_reals];
             p.expansion.assign(x, expanded, end - begin);
-            p.copy.add(start_of_message(expanded, begin, options_.components), to, shape, begin, end);
+            p.copy.add(message_start(expanded, begin, shape.bytes()), to, shape, begin, end);
         });
 }
 
@@ -235,11 +252,8 @@ void unpacker<T>::add(const plan& p, lattice::field<T>& y, team t) const {
 template <class T>
 void unpacker<T>::add(const plan& p, std::span<lattice::field<T>* const> ys, team t) const {
     (void)*parts_; // throws if this was moved from, here, where an exception can leave
-    if (!t.is_member()) {
-        comm::wrong_call wrong;
-        wrong.note(t);
-        throw input_error("unpacker for halo '" + p.options().name + "': add(): " + wrong.text());
-    }
+    if (!t.is_member())
+        throw input_error("unpacker for halo '" + p.options().name + "': add(): " + comm::wrong_call(t).text());
     check_fields(p, ys);
     // Each member has a range of sites in local lexicographic order, which is that of every message, so its share of
     // each face is a range too.

@@ -48,7 +48,7 @@ void check_number_of_ranks(const coordinate& global, const coordinate& rank_grid
 coordinate largest_box(const coordinate& units, const coordinate& granularity, const coordinate& rank_grid) {
     coordinate extents{};
     for (int mu = 0; mu < dimensions; ++mu)
-        extents[mu] = (units[mu] + rank_grid[mu] - 1) / rank_grid[mu] * granularity[mu];
+        extents[mu] = (1 + (units[mu] - 1) / rank_grid[mu]) * granularity[mu]; // rounded up
     return extents;
 }
 

@@ -94,33 +94,14 @@ void gauge_writer::create() {
 gauge_totals gauge_writer::write(const box& local, const gauge_field& links) {
     check_field(local, links, gauge_components, "links");
     check_inside(local, layout_.extents, layout_.path);
-    const binary_file file = binary_file::open_to_write(partial_.name());
-    const int bytes = site_bytes(layout_);
-    const std::int64_t most = std::min(run_bytes / bytes, local.volume());
-    std::vector<std::byte> buffer(static_cast<std::size_t>(most * bytes));
-    const auto encode = [&](std::int64_t local_site, std::int64_t sites) {
-        for (std::int64_t i = 0; i < sites; ++i)
-            encode_site(layout_, links.outer(local_site + i), buffer.data() + i * bytes);
-        return std::span(buffer).first(static_cast<std::size_t>(sites * bytes));
-    };
-    const auto place = [&](std::int64_t file_site) {
-        return static_cast<std::uint64_t>(layout_.data_offset + file_site * bytes);
-    };
     gauge_totals totals;
-    for_each_run(local, layout_.extents, most,
-                 [&](std::int64_t file_site, std::int64_t local_site, std::int64_t sites) {
-                     const auto run = encode(local_site, sites);
-                     for (std::int64_t i = 0; i < sites; ++i) {
-                         add_links(totals, layout_, local.site(local_site + i), links.outer(local_site + i));
-                         add_checksum(totals, layout_, file_site + i, run.data() + i * bytes);
-                     }
-                     file.write(place(file_site), run);
-                 });
-    file.sync();
-    for_each_run(local, layout_.extents, most,
-                 [&](std::int64_t file_site, std::int64_t local_site, std::int64_t sites) {
-                     file.expect(place(file_site), encode(local_site, sites));
-                 });
+    write_sites(
+        binary_file::open_to_write(partial_.name()), layout_.data_offset, site_bytes(layout_), local, layout_.extents,
+        [&](std::int64_t local_site, std::byte* stored) { encode_site(layout_, links.outer(local_site), stored); },
+        [&](std::int64_t file_site, std::int64_t local_site, const std::byte* stored) {
+            add_links(totals, layout_, local.site(local_site), links.outer(local_site));
+            add_checksum(totals, layout_, file_site, stored);
+        });
     return totals;
 }
 

@@ -40,7 +40,7 @@ void check_field(const box& local, const field<double>& data, int components, co
 
 void check_inside(const box& local, const coordinate& extents, const std::string& path) {
     for (int mu = 0; mu < dimensions; ++mu)
-        if (local.origin[mu] + local.extents[mu] > extents[mu])
+        if (std::int64_t{local.origin[mu]} + local.extents[mu] > extents[mu])
             throw input_error("local box " + to_string(local.extents) + " at " + to_string(local.origin) +
                               " leaves the lattice " + to_string(extents) + " of '" + path + "'");
 }

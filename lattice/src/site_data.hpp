@@ -9,8 +9,11 @@
 #include "binary_file.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace halocline::lattice {
 
@@ -52,6 +55,35 @@ void for_each_run(const box& local, const coordinate& extents, std::int64_t max_
         }
     }
     if (sites > 0) f(file_site, local_site, sites);
+}
+
+/// Writes the sites of `local` to a file whose data begin at `data_offset`, has them on the disk, and reads them back.
+/// encode(local_site, stored): the bytes of a site, site_bytes of them. note(file_site, local_site, stored): called
+/// once for each site that is written.
+/// Err: file_error: it can't be written, or has other bytes afterwards.
+template <class Encode, class Note>
+void write_sites(const binary_file& file, std::int64_t data_offset, int site_bytes, const box& local,
+                 const coordinate& extents, Encode&& encode, Note&& note) {
+    const auto bytes = static_cast<std::size_t>(site_bytes);
+    const std::int64_t most = std::min(run_bytes / site_bytes, local.volume());
+    std::vector<std::byte> buffer(static_cast<std::size_t>(most) * bytes);
+    const auto stored = [&](std::int64_t i) { return buffer.data() + static_cast<std::size_t>(i) * bytes; };
+    const auto encoded = [&](std::int64_t local_site, std::int64_t sites) {
+        for (std::int64_t i = 0; i < sites; ++i) encode(local_site + i, stored(i));
+        return std::span(buffer).first(static_cast<std::size_t>(sites) * bytes);
+    };
+    const auto place = [&](std::int64_t file_site) {
+        return static_cast<std::uint64_t>(data_offset + file_site * site_bytes);
+    };
+    for_each_run(local, extents, most, [&](std::int64_t file_site, std::int64_t local_site, std::int64_t sites) {
+        const auto run = encoded(local_site, sites);
+        for (std::int64_t i = 0; i < sites; ++i) note(file_site + i, local_site + i, stored(i));
+        file.write(place(file_site), run);
+    });
+    file.sync();
+    for_each_run(local, extents, most, [&](std::int64_t file_site, std::int64_t local_site, std::int64_t sites) {
+        file.expect(place(file_site), encoded(local_site, sites));
+    });
 }
 
 } // namespace halocline::lattice

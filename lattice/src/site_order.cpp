@@ -189,6 +189,7 @@ std::shared_ptr<const site_order> site_order::blocked(const box& local, const co
 
 std::shared_ptr<const site_order> site_order::followed_by(std::int64_t more) const {
     if (more < 0) throw input_error("a site order followed by " + std::to_string(more) + " sites: must be 0 or more");
+    check_places(more, extents_);                          // before anything is added to it
     const std::int64_t first = outer_sites_ * lane_width_; // storage position of the first additional site
     const std::int64_t outer = outer_sites_ + (more + lane_width_ - 1) / lane_width_;
     check_places(outer * lane_width_, extents_);

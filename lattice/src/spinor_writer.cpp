@@ -103,37 +103,17 @@ void spinor_writer::create() {
 spinor_totals spinor_writer::write(const box& local, const field<double>& spinors) {
     check_field(local, spinors, spinor_components, "spinors");
     check_inside(local, layout_.extents, layout_.path);
-    const binary_file file = binary_file::open_to_write(partial_.name());
     const auto bytes = static_cast<std::size_t>(site_bytes(layout_));
-    const std::int64_t most = std::min(run_bytes / site_bytes(layout_), local.volume());
-    std::vector<std::byte> buffer(static_cast<std::size_t>(most) * bytes);
-    const auto encode = [&](std::int64_t local_site, std::int64_t sites) {
-        const auto run = std::span(buffer).first(static_cast<std::size_t>(sites) * bytes);
-        for (std::int64_t i = 0; i < sites; ++i) {
-            std::byte* stored = run.data() + static_cast<std::size_t>(i) * bytes;
-            const double* spinor = spinors.outer(local_site + i);
-            for (std::size_t k = 0; k < spinor_components; ++k)
-                store(stored + k * sizeof(double), std::bit_cast<std::uint64_t>(spinor[k]), true);
-        }
-        return run;
-    };
-    const auto place = [&](std::int64_t file_site) {
-        return static_cast<std::uint64_t>(layout_.data_offset + file_site * site_bytes(layout_));
+    const auto encode = [&](std::int64_t local_site, std::byte* stored) {
+        const double* spinor = spinors.outer(local_site);
+        for (std::size_t k = 0; k < spinor_components; ++k)
+            store(stored + k * sizeof(double), std::bit_cast<std::uint64_t>(spinor[k]), true);
     };
     spinor_totals totals;
-    for_each_run(local, layout_.extents, most,
-                 [&](std::int64_t file_site, std::int64_t local_site, std::int64_t sites) {
-                     const auto run = encode(local_site, sites);
-                     for (std::int64_t i = 0; i < sites; ++i)
-                         add_site(totals, file_site + i, run.subspan(static_cast<std::size_t>(i) * bytes, bytes),
-                                  spinors.outer(local_site + i));
-                     file.write(place(file_site), run);
-                 });
-    file.sync();
-    for_each_run(local, layout_.extents, most,
-                 [&](std::int64_t file_site, std::int64_t local_site, std::int64_t sites) {
-                     file.expect(place(file_site), encode(local_site, sites));
-                 });
+    write_sites(binary_file::open_to_write(partial_.name()), layout_.data_offset, site_bytes(layout_), local,
+                layout_.extents, encode, [&](std::int64_t file_site, std::int64_t local_site, const std::byte* stored) {
+                    add_site(totals, file_site, std::span(stored, bytes), spinors.outer(local_site));
+                });
     return totals;
 }
 

@@ -18,7 +18,7 @@ constexpr std::size_t chunk = 1024;
 // Number of products per global sum that fit on the stack.
 constexpr std::size_t most_products = 512;
 
-// w = x and u = i x with the sign of the conjugate: <v, x> = sum v w + i sum v u, over reals of v.
+// w = x and u = -i x: <v, x> = sum v w + i sum v u, over the reals of v.
 template <class T>
 void widen(const T* x, std::size_t n, std::size_t lanes, double* w, double* u) {
     for (std::size_t l = 0; l < n; ++l) w[l] = static_cast<double>(x[l]);

@@ -21,7 +21,6 @@ hessenberg_least_squares::hessenberg_least_squares(int columns)
 
 void hessenberg_least_squares::reset(double beta) noexcept {
     columns_ = 0;
-    largest_ = 0;
     g_[0] = beta;
 }
 
@@ -30,7 +29,7 @@ double hessenberg_least_squares::append(std::span<const complex> h, double next)
     vector_view r(column(j), j + 2), g(g_.data(), j + 2);
     std::copy_n(h.data(), j + 1, r.data());
     r[j + 1] = next;
-    largest_ = std::max(largest_, r.norm());
+    last_norm_ = r.norm();
     const auto rotate = [this](vector_view& v, int i) {
         const rotation& of_i = rotations_[static_cast<std::size_t>(i)];
         v.applyOnTheLeft(i, i + 1, Eigen::JacobiRotation<complex>(of_i.c, of_i.s).adjoint());
@@ -50,7 +49,7 @@ double hessenberg_least_squares::append(std::span<const complex> h, double next)
 
 std::span<const complex> hessenberg_least_squares::solve(double epsilon) noexcept {
     int n = columns_;
-    if (n > 0 && std::abs(column(n - 1)[n - 1]) <= 16 * epsilon * largest_) --n;
+    if (n > 0 && std::abs(column(n - 1)[n - 1]) <= 16 * epsilon * last_norm_) --n;
     for (int i = n - 1; i >= 0; --i) {
         // y_i = (g_i - sum_{k>i} r_ik y_k) / r_ii
         complex s = g_[static_cast<std::size_t>(i)];

@@ -5,6 +5,8 @@
 #include <halocline/base/error.hpp>
 #include <halocline_test/allocation_counter.hpp>
 #include <halocline_test/global_fields.hpp>
+#include <halocline_test/refusal.hpp>
+#include <halocline_test/worse.hpp>
 
 #include <gtest/gtest.h>
 
@@ -12,6 +14,7 @@
 #include <cmath>
 #include <map>
 #include <mutex>
+#include <span>
 #include <string>
 
 namespace {
@@ -49,6 +52,12 @@ amg::solver_options few_vectors(int vectors, int setup_iterations = 0) {
     options.vectors = vectors;
     options.setup_iterations = setup_iterations;
     return options;
+}
+
+/// The coarse operator of another fine one, with the hierarchy's P.
+comm::status define(amg::two_level& hierarchy, dirac::wilson_clover<float>& d) {
+    auto work = hierarchy.coarse().make_workspace(hierarchy.interpolation());
+    return hierarchy.coarse().define(hierarchy.interpolation(), d, work);
 }
 
 void expect_ok(comm::status s) { ASSERT_EQ(s, comm::status::ok) << comm::to_string(s); }
@@ -151,6 +160,56 @@ INSTANTIATE_TEST_SUITE_P(Bipartite, CoarseOperator, bipartite_shapes);
 INSTANTIATE_TEST_SUITE_P(Bipartite, BipartiteCoarseOperator, bipartite_shapes);
 INSTANTIATE_TEST_SUITE_P(Odd, CoarseOperator, testing::Values(shape{{6, 5, 4, 3}, {3, 1, 1, 1}, {2, 5, 2, 3}}));
 
+// On links of one, two vectors, constant and of alternating sign, in spins that no hop inside a block joins. So the
+// block is diagonal, with the eigenvalues m0 + 2, from which inner hops take what they can, and m0 + 6, to which they
+// add.
+TEST(CoarseOperator, RefusesAnOddDiagonalBlockThatIsSingularInSinglePrecision) {
+    const comm::job j = comm::job::single();
+    problem p(j, {4, 4, 4, 4}, {1, 1, 1, 1}, {2, 2, 2, 2}, few_vectors(2));
+    std::vector<lattice::field<float>> vectors;
+    for (int i = 0; i < 2; ++i) {
+        vectors.push_back(p.fine_field());
+        halocline_test::for_each_site(p.local, [&](std::int64_t site, const coordinate& x) {
+            for (const int spin : {0, 3})
+                vectors.back().at(site, 6 * spin) = i == 1 && lattice::parity(x) == 1 ? -1.0F : 1.0F;
+        });
+    }
+    p.hierarchy.interpolation().define(vectors);
+    const dirac::padded_links unit(j, p.cut, halocline_test::links_near_one(p.local, p.cut.global(), 0));
+    const auto refused = [&](double least) {
+        dirac::wilson_clover<float> d(j, p.cut, unit, {.m0 = least - 2, .csw = 0}, p.d.order());
+        expect_ok(define(p.hierarchy, d));
+        return halocline_test::refusal([&] { p.hierarchy.coarse().invert_odd(); });
+    };
+
+    EXPECT_EQ(refused(0x1p-20), "accepted");
+    ASSERT_EQ(p.hierarchy.coarse().element(1, -1, 0, 0), 0x1p-20F);
+    ASSERT_NEAR(p.hierarchy.coarse().element(1, -1, 1, 1).real(), 4, 1e-5);
+    const std::string text = refused(0x1p-22); // a quarter of the precision of 4
+    EXPECT_EQ(p.hierarchy.coarse().element(1, -1, 0, 0), 0x1p-22F);
+    EXPECT_EQ(text, "the diagonal block of the coarse operator at coarse site 1.0.0.0 is singular in single precision; "
+                    "is the gauge field, or are m0 and csw, what they should be?");
+}
+
+TEST(CoarseOperator, RefusesAnOddDiagonalBlockWhoseInverseOverflows) {
+    const comm::job j = comm::job::single();
+    problem p(j, {2, 2, 2, 2}, {1, 1, 1, 1}, {1, 1, 1, 1}, few_vectors(6));
+    std::vector<lattice::field<float>> vectors;
+    for (std::uint32_t i = 0; i < 6; ++i) {
+        vectors.push_back(p.fine_field());
+        halocline_test::fill_random(vectors.back(), p.local, p.cut.global(), i);
+    }
+    p.hierarchy.interpolation().define(vectors);
+    const auto refused = [&](double csw) { // a block is one site: without a mass only the clover term is left
+        dirac::wilson_clover<float> d(j, p.cut, p.links, {.m0 = -4, .csw = csw}, p.d.order());
+        expect_ok(define(p.hierarchy, d));
+        return halocline_test::refusal([&] { p.hierarchy.coarse().invert_odd(); });
+    };
+
+    EXPECT_EQ(refused(1e-10), "accepted");
+    EXPECT_NE(refused(1e-40).find("is singular in single precision"), std::string::npos);
+}
+
 /// Every element of D_c by (global coarse site, link, row, column).
 std::map<std::array<int, 4>, std::complex<float>> elements(const coordinate& rank_grid) {
     std::map<std::array<int, 4>, std::complex<float>> all;
@@ -178,7 +237,7 @@ TEST(Hierarchy, DoesNotDependOnRanksNorLanes) {
         ASSERT_EQ(other.size(), reference.size());
         double worst = 0, largest = 0;
         for (const auto& [key, value] : reference) {
-            worst = std::max(worst, static_cast<double>(std::abs(value - other.at(key))));
+            worst = halocline_test::worse(worst, static_cast<double>(std::abs(value - other.at(key))));
             largest = std::max(largest, static_cast<double>(std::abs(value)));
         }
         EXPECT_LT(worst, 2e-5 * largest) << lattice::to_string(grid);
@@ -202,6 +261,21 @@ TEST(Hierarchy, CycleAllocatesNothing) {
     });
 }
 
+// A rank without memory would leave the others waiting in an exchange.
+TEST(CoarseOperator, IsDefinedWithoutAnAllocationBetweenExchanges) {
+    comm::run_threads(1, [](const comm::job& j) {
+        problem p(j, {4, 4, 4, 8}, {1, 1, 1, 1}, {2, 2, 2, 2}, few_vectors(6));
+        p.hierarchy.setup();
+        amg::coarse_operator& d = p.hierarchy.coarse();
+        amg::coarse_operator::workspace work = d.make_workspace(p.hierarchy.interpolation());
+
+        const std::uint64_t made =
+            halocline_test::allocations_in([&] { expect_ok(d.define(p.hierarchy.interpolation(), p.d, work)); });
+
+        EXPECT_EQ(made, 0U);
+    });
+}
+
 // The odd sites alone would have a finite solution.
 TEST(CoarseSolver, PassesOnANaNThatOnlyTheEvenDiagonalHolds) {
     for (const coordinate& grid : {coordinate{1, 1, 1, 1}, coordinate{2, 1, 1, 1}})
@@ -212,7 +286,8 @@ TEST(CoarseSolver, PassesOnANaNThatOnlyTheEvenDiagonalHolds) {
             // infinite in fp32, and inside a block: it enters the diagonal by hops, and no site-local term without csw
             if (j.rank() == 0) links({0, 1, 1, 1}, 0)[0] = 1e200;
             dirac::wilson_clover<float> bad(j, p.cut, links, {.csw = 0}, p.d.order());
-            expect_ok(p.hierarchy.coarse().define(p.hierarchy.interpolation(), bad));
+            expect_ok(define(p.hierarchy, bad));
+            p.hierarchy.coarse().invert_odd();
             lattice::field<float> x = p.coarse_field();
 
             expect_ok(p.hierarchy.coarse_level()(x, p.coarse_field(1)));
@@ -239,8 +314,7 @@ TEST(CoarseOperator, TellsOfAPeerThatLeavesBeforeTheFirstExchange) {
             lattice::field<float> y = p.coarse_field();
             return p.hierarchy.coarse().apply(y, p.coarse_field(1));
         });
-        expect_no_ghosts_are_needed(
-            global, [](problem& p) { return p.hierarchy.coarse().define(p.hierarchy.interpolation(), p.d); });
+        expect_no_ghosts_are_needed(global, [](problem& p) { return define(p.hierarchy, p.d); });
     }
     expect_no_ghosts_are_needed({4, 4, 4, 8}, [](problem& p) {
         amg::coarse_operator& d = p.hierarchy.coarse();

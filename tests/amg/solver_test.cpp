@@ -168,13 +168,41 @@ TEST(Solver, CoarseLevelAtLeastHalvesTheIterations) {
 }
 
 TEST(Solver, OddLatticesFallBackAndSaySo) {
-    for (const coordinate& global : {coordinate{7, 5, 3, 4}, coordinate{6, 6, 6, 6}, coordinate{4, 4, 4, 8}}) {
+    for (const coordinate& global :
+         {coordinate{7, 5, 3, 4}, coordinate{6, 6, 6, 6}, coordinate{4, 4, 4, 8}, coordinate{14, 4, 4, 4}}) {
         const outcome o = solve(global, {1, 1, 1, 1}, twelve_vectors());
 
         EXPECT_TRUE(o.report.converged()) << lattice::to_string(global);
         EXPECT_LE(o.residual, 1.01e-10);
         EXPECT_EQ(o.report.notes.size(), global[0] == 7 ? 2U : 0U);
     }
+}
+
+TEST(Solver, SaysThatOneBlockIsTheWholeLattice) {
+    const outcome o = solve({5, 3, 3, 3}, {1, 1, 1, 1}, twelve_vectors());
+
+    EXPECT_TRUE(o.report.converged());
+    EXPECT_LE(o.residual, 1.01e-10);
+    ASSERT_EQ(o.report.notes.size(), 3U);
+    EXPECT_EQ(o.report.notes[1], "coarse lattice 1.1.1.1: one site, because one block is the whole lattice 5.3.3.3; "
+                                 "smaller blocks may do better");
+}
+
+TEST(Solver, OddLatticesAreSolvedAlikeOnSeveralRanks) {
+    amg::solver_options options = twelve_vectors();
+    options.blocks = coordinate{2, 5, 2, 3}; // 3.1.2.1 of them
+    const outcome one = solve({6, 5, 4, 3}, {1, 1, 1, 1}, options);
+
+    for (const coordinate& grid : {coordinate{3, 1, 1, 1}, coordinate{1, 1, 2, 1}, coordinate{3, 1, 2, 1}}) {
+        const outcome more = solve({6, 5, 4, 3}, grid, options);
+
+        EXPECT_TRUE(more.report.converged()) << lattice::to_string(grid);
+        EXPECT_LE(more.residual, 1.01e-10);
+        EXPECT_EQ(more.report.outer.iterations, one.report.outer.iterations) << lattice::to_string(grid);
+        EXPECT_EQ(more.report.notes, one.report.notes);
+    }
+    EXPECT_TRUE(one.report.converged());
+    EXPECT_EQ(one.report.notes.size(), 2U); // additive, and without odd-even
 }
 
 TEST(Solver, ConvergesThoughTestVectorsCollapse) {
@@ -250,6 +278,17 @@ TEST(Solver, TooSmallBlocksAreRefusedWithTheNumbers) {
     }
 }
 
+TEST(Solver, WithoutACoarseLevelBlocksNeedNoRoomForVectors) {
+    amg::solver_options options;
+    options.blocks = coordinate{1, 1, 2, 2};
+    options.coarse_level = false;
+
+    const outcome o = solve({4, 4, 4, 4}, {1, 1, 1, 1}, options);
+
+    EXPECT_TRUE(o.report.converged());
+    EXPECT_LE(o.residual, 1.01e-10);
+}
+
 TEST(Solver, ShortRestartsAreEnoughForItsReport) {
     for (const int length : {1, 2}) {
         amg::solver_options options = twelve_vectors();
@@ -308,6 +347,64 @@ TEST(Solver, RefusesToSolveBeforeItsSetUp) {
 
     EXPECT_EQ(halocline_test::refusal([&] { static_cast<void>(solver.solve(x, b)); }),
               "amg::solver: solve() before setup(): there is no hierarchy yet");
+}
+
+TEST(Solver, RefusesToSolveAfterASetUpThatFailed) {
+    const comm::job j = comm::job::single();
+    const auto cut = lattice::decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+    const dirac::padded_links links(j, cut, halocline_test::links_near_one(cut.local_box(0), cut.global(), 0.25));
+    amg::solver solver(j, cut, links, {.m0 = -0.4}, twelve_vectors());
+    lattice::field<double> x(cut.local_box(0).extents, lattice::spinor_components),
+        b(cut.local_box(0).extents, lattice::spinor_components);
+    halocline_test::fill_random(b, cut.local_box(0), cut.global(), 5);
+    solver.setup();
+    EXPECT_TRUE(solver.solve(x, b).converged());
+
+    bool fails = true;
+    solver.on_progress([&](const amg::progress&) {
+        if (fails) throw input_error("stopped"); // stands for links that allow no hierarchy
+    });
+
+    EXPECT_EQ(halocline_test::refusal([&] { solver.setup(); }), "stopped (m0 = -0.4, csw = 1)");
+    EXPECT_EQ(halocline_test::refusal([&] { static_cast<void>(solver.solve(x, b)); }),
+              "amg::solver: solve() before setup(): there is no hierarchy yet");
+    fails = false;
+    solver.setup();
+    EXPECT_TRUE(solver.solve(x, b).converged());
+}
+
+TEST(Solver, RefusesAFieldOfOneRankOnAll) {
+    std::array<std::string, 2> texts;
+    comm::run_threads(2, [&](const comm::job& j) {
+        const auto cut = lattice::decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2}, {4, 4, 4, 4});
+        const lattice::box local = cut.local_box(j.rank());
+        const dirac::padded_links links(j, cut, halocline_test::links_near_one(local, cut.global(), 0.25));
+        amg::solver solver(j, cut, links, {.m0 = -0.4}, twelve_vectors());
+        lattice::field<double> x(local.extents, lattice::spinor_components), b(local.extents, j.rank() == 1 ? 12 : 24);
+        solver.setup();
+        texts[j.rank()] = halocline_test::refusal([&] { static_cast<void>(solver.solve(x, b)); });
+    });
+
+    EXPECT_EQ(texts[0], "amg::solver: field b has 12 components on a box of 4.4.4.4; must have 24 on the local box of "
+                        "4.4.4.4");
+    EXPECT_EQ(texts[0], texts[1]);
+}
+
+TEST(Solver, RefusesACutForAnotherNumberOfRanksOnEveryRank) {
+    for (const coordinate& grid : {coordinate{1, 1, 1, 1}, coordinate{2, 1, 1, 2}}) {
+        std::array<std::string, 2> texts;
+        comm::run_threads(2, [&](const comm::job& j) {
+            const auto in_t = lattice::decomposition::even({8, 4, 4, 8}, {1, 1, 1, 2}),
+                       other = lattice::decomposition::even({8, 4, 4, 8}, grid);
+            const dirac::padded_links links(
+                j, in_t, halocline_test::links_near_one(in_t.local_box(j.rank()), in_t.global(), 0.25));
+            texts[j.rank()] =
+                halocline_test::refusal([&] { const amg::solver solver(j, other, links, {}, twelve_vectors()); });
+        });
+
+        EXPECT_NE(texts[0], "accepted");
+        EXPECT_EQ(texts[0], texts[1]);
+    }
 }
 
 TEST(Solver, RefusesFieldsOfAnotherShape) {

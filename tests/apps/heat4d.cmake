@@ -20,16 +20,19 @@ foreach(mpi openmpi mpich)
       timeout 50 ${HALOCLINE_MPIRUN_${upper}} -n 1 $<TARGET_FILE:heat4d> : -n 1 sleep 60)
     set_tests_properties(${test} PROPERTIES TIMEOUT 60 LABELS mpi PROCESSORS 2
       ENVIRONMENT "${HALOCLINE_OPENMPI_ENVIRONMENT}"
-      PASS_REGULAR_EXPRESSION "has waited in MPI_Init for 1500 ms .*: rank 1 .pid [0-9]+ on [^ ]+, 'sleep', asleep. has not called it;")
+      PASS_REGULAR_EXPRESSION "has waited in MPI_Init for 1500 ms .*: rank 1 .pid [0-9]+ on [^ ]+, 'sleep', asleep. has not called it;"
+      FAIL_REGULAR_EXPRESSION "${HALOCLINE_TEST_FAULTS}")
     add_test(NAME ${test}.deadline COMMAND ${CMAKE_COMMAND} -E env HALOCLINE_FAULTS_DEADLINE_MS=2500 HALOCLINE_MPI=${mpi}
       timeout 50 ${HALOCLINE_MPIRUN_${upper}} -n 1 $<TARGET_FILE:heat4d> : -n 1 sleep 60)
     set_tests_properties(${test}.deadline PROPERTIES TIMEOUT 60 LABELS mpi PROCESSORS 2
       ENVIRONMENT "${HALOCLINE_OPENMPI_ENVIRONMENT}"
-      PASS_REGULAR_EXPRESSION "has waited in MPI_Init for 2500 ms .*'sleep', asleep. has not called it; that is the deadline")
+      PASS_REGULAR_EXPRESSION "has waited in MPI_Init for 2500 ms .*'sleep', asleep. has not called it; that is the deadline"
+      FAIL_REGULAR_EXPRESSION "${HALOCLINE_TEST_FAULTS}")
     add_test(NAME ${test}.ended COMMAND ${CMAKE_COMMAND} -E env HALOCLINE_FAULTS_DEADLINE_MS=3000 HALOCLINE_MPI=${mpi}
       timeout 50 ${HALOCLINE_MPIRUN_${upper}} -n 2 $<TARGET_FILE:heat4d> : -n 1 true)
     set_tests_properties(${test}.ended PROPERTIES TIMEOUT 60 LABELS mpi PROCESSORS 2
       ENVIRONMENT "${HALOCLINE_OPENMPI_ENVIRONMENT}"
-      PASS_REGULAR_EXPRESSION "has waited in MPI_Init for 3000 ms .*: rank 2 has ended without it; that is the deadline")
+      PASS_REGULAR_EXPRESSION "has waited in MPI_Init for 3000 ms .*: rank 2 has ended without it; that is the deadline"
+      FAIL_REGULAR_EXPRESSION "${HALOCLINE_TEST_FAULTS}")
   endif()
 endforeach()

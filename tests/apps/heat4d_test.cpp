@@ -8,6 +8,9 @@
 #include <cmath>
 #include <filesystem>
 #include <numbers>
+#include <string>
+#include <utility>
+#include <vector>
 
 using namespace halocline_test;
 
@@ -63,6 +66,17 @@ TEST(Heat4d, GivesTheSameBitsOnEveryCut) {
         EXPECT_NEAR(r["amplitude"].get<double>() / one["amplitude"].get<double>(), 1, 1e-14);
     }
     EXPECT_NE(results(1, "--grid 6.4.5.8 --steps 31")["checksum"], one["checksum"]);
+
+    for (const auto& [grid, several] :
+         {std::pair{"7.5.3.11", std::vector{3, 5}}, {"1.1.1.12", {12}}}) { // parts of unlike sizes, of one site
+        const auto whole = results(1, std::string("--steps 30 --grid ") + grid);
+        for (const int ranks : several) {
+            const auto cut = results(ranks, std::string("--steps 30 --grid ") + grid);
+
+            EXPECT_EQ(cut["ranks"], ranks);
+            EXPECT_EQ(cut["checksum"], whole["checksum"]) << cut.dump();
+        }
+    }
 }
 
 // Ranks dealt out to two nodes alternately have other places of the rank grid than on one node.

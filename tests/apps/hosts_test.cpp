@@ -3,7 +3,9 @@
 // between. The link can be cut, flap or lose packets, and ranks can be killed. Needs root.
 #include <gtest/gtest.h>
 #include <halocline_test/run_command.hpp>
+#include <halocline_test/run_tests.hpp>
 #include <halocline_test/send_signal.hpp>
+#include <halocline_test/shell_script.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -44,11 +46,9 @@ class two_hosts {
                 shell(in_a + "addr add 10.231.7.1/24 dev " + a) && shell(in_b + "addr add 10.231.7.2/24 dev " + b) &&
                 shell(in_a + "link set lo up") && shell(in_b + "link set lo up") &&
                 shell(in_a + "link set " + a + " up") && shell(in_b + "link set " + b + " up");
-        std::ofstream script(scratch_ / "shell");
-        script << "#!/bin/sh\n[ \"$1\" = " << a << " ] && " << first[0] << " || " << first[1]
-               << "\nexec ip netns exec \"$1\" unshare --uts sh -c 'hostname \"$0\"; exec \"$@\"' \"$@\"\n";
-        script.close();
-        std::filesystem::permissions(scratch_ / "shell", std::filesystem::perms::owner_all);
+        shell_script(scratch_, "shell",
+                     "[ \"$1\" = " + a + " ] && " + first[0] + " || " + first[1] +
+                         "\nexec ip netns exec \"$1\" unshare --uts sh -c 'hostname \"$0\"; exec \"$@\"' \"$@\"\n");
     }
     ~two_hosts() {
         shell("ip netns del " + a);
@@ -137,6 +137,7 @@ class strangers {
                 const std::string so_far = std::to_string(made) + "\n";
                 pwrite(count_.fd, so_far.data(), so_far.size(), 0);
             }
+            std::this_thread::sleep_for(std::chrono::milliseconds(1)); // the ranks need processors, too
         }
     }
     ~strangers() {
@@ -395,17 +396,23 @@ TEST_F(Hosts, ARankThatIsStoppedIsNotDead) {
     send_signal(job.pids[0], SIGKILL);
 
     EXPECT_EQ(job.wait(), 3);
+    EXPECT_EQ(job.failures.size(), 3u);
     for (const std::string& f : job.failures) EXPECT_NE(f.find("rank 0 (pid"), std::string::npos) << f;
 }
 
 TEST_F(Hosts, StrangersAtTheDoorsHaveNoEffect) {
+    constexpr double promised = 10;
     const strangers at_a(hosts.a), at_b(hosts.b);
     for (int round = 0; round < 10; ++round) {
         // The error occurs after the ranks have met, and needs no port of libfabric's, which strangers would find too.
-        const command_result r = run_command(hosts.on_both(bin + "/coarse_solve --transport shm"));
-        EXPECT_EQ(r.exit_code, 2) << r.err;
-        EXPECT_NE(r.err.find("no transport of [shm] reaches rank 2"), std::string::npos) << r.err;
-        EXPECT_LT(r.seconds, 10);
+        double seconds = promised;
+        for (int again = 0; again < 3 && seconds >= promised; ++again) { // the machine may have been busy
+            const command_result r = run_command(hosts.on_both(bin + "/coarse_solve --transport shm"));
+            EXPECT_EQ(r.exit_code, 2) << r.err;
+            EXPECT_NE(r.err.find("no transport of [shm] reaches rank 2"), std::string::npos) << r.err;
+            seconds = r.seconds;
+        }
+        EXPECT_LT(seconds, promised);
     }
     EXPECT_GT(at_a.connections() + at_b.connections(), 100);
     std::printf("%ld connections of strangers\n", at_a.connections() + at_b.connections());
@@ -422,6 +429,5 @@ TEST_F(Hosts, AProgramThatIsNotThereIsOneError) {
 int main(int argc, char** argv) {
     testing::InitGoogleTest(&argc, argv);
     rank_program = argc > 1 ? argv[1] : "comm_kill_test";
-    const int failed = RUN_ALL_TESTS();
-    return failed == 0 && testing::UnitTest::GetInstance()->skipped_test_count() > 0 ? 77 : failed;
+    return run_tests();
 }

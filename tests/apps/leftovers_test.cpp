@@ -2,6 +2,7 @@
 // However a job ends, what its ranks have started ends with it: the program in a wrapper script, and what that starts.
 #include <halocline_test/run_command.hpp>
 #include <halocline_test/send_signal.hpp>
+#include <halocline_test/shell_script.hpp>
 
 #include <gtest/gtest.h>
 
@@ -94,10 +95,7 @@ const std::string foreign = "tail -f ${0}pid.$HALOCLINE_RANK >/dev/null";
 
 /// Two ranks on this host, each behind an agent, as if they were on two; the mark is not known yet.
 std::string on_hosts(const scratch_folder& scratch) {
-    const std::string remote_shell = scratch / "shell";
-    std::ofstream(remote_shell) << "#!/bin/sh\nshift\nexec \"$@\"\n";
-    std::filesystem::permissions(remote_shell, std::filesystem::perms::owner_all);
-    return "--remote-shell " + remote_shell + " --hosts A:1,B:1";
+    return "--remote-shell " + shell_of_this_host(scratch) + " --hosts A:1,B:1";
 }
 
 /// Do the programs run within that time?

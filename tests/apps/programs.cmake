@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-halocline_add_test_program(apps_programs_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/programs_test.cpp)
+set(sources programs_test.cpp programs_launch_test.cpp programs_outputs_test.cpp programs_settings_test.cpp scripts_test.cpp)
+list(TRANSFORM sources PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
+halocline_add_test_program(apps_programs_test SOURCES ${sources})
 target_compile_definitions(apps_programs_test PRIVATE
   HALOCLINE_BIN="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}" HALOCLINE_VERSION="${PROJECT_VERSION}"
   HALOCLINE_SOURCE="${PROJECT_SOURCE_DIR}")

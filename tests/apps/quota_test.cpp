@@ -2,103 +2,59 @@
 // Programs in a control group that is made for the test, whose quota of processor time is real.
 #include <halocline/comm/processors.hpp>
 
+#include <halocline_test/contains.hpp>
+#include <halocline_test/control_group.hpp>
 #include <halocline_test/eventually.hpp>
 #include <halocline_test/run_command.hpp>
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
+#include <cmath>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace {
 
 using halocline_test::command_result;
+using halocline_test::contains;
+using halocline_test::control_group;
 using halocline_test::eventually;
 using halocline_test::run_command;
-namespace fs = std::filesystem;
 
 const std::string bin = HALOCLINE_BIN "/";
 
-bool write(const fs::path& file, const std::string& text) {
-    std::ofstream out(file);
-    out << text << std::flush;
-    return out.good();
-}
-
-/// A control group with a number of processors that vanishes with this object; where() is empty if none can be made.
-class limited_group {
+/// A control group with a number of processors, and what is run in it.
+class limited_group : public control_group {
   public:
-    explicit limited_group(double processors) {
-        const std::string quota = std::to_string(static_cast<long>(processors * 100'000));
-        const auto make = [&](const fs::path& mount, const std::string& file, const std::string& text) {
-            std::error_code failed;
-            const fs::path group = mount / ("halocline-test-" + std::to_string(getpid()));
-            if (!where_.empty() || !fs::exists(mount / "cgroup.procs") || !fs::create_directory(group, failed)) return;
-            if (fs::exists(group / file) && write(group / file, text))
-                where_ = group;
-            else
-                fs::remove(group, failed);
-        };
-        for (const char* mount : {"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"})
-            make(mount, "cpu.cfs_quota_us", quota);
-        write("/sys/fs/cgroup/cgroup.subtree_control", "+cpu"); // refused if that group itself contains processes
-        make("/sys/fs/cgroup", "cpu.max", quota + " 100000");
-    }
-    ~limited_group() {
-        std::error_code ignored;
-        if (!where_.empty()) fs::remove(where_, ignored);
-    }
-    limited_group(const limited_group&) = delete;
-    limited_group& operator=(const limited_group&) = delete;
-    [[nodiscard]] bool there() const { return !where_.empty(); }
+    explicit limited_group(double processors)
+        : control_group(kinds(std::to_string(std::lround(processors * 100'000)))) {}
     /// Runs a shell's command line in it, which contains no single quotes.
     [[nodiscard]] command_result run(const std::string& line) const {
-        return run_command("sh -c 'echo $$ >" + (where_ / "cgroup.procs").string() + " && " + line + "'");
+        return run_command("sh -c 'echo $$ >" + this->processes() + " && " + line + "'");
     }
 
   private:
-    fs::path where_;
+    static std::vector<kind> kinds(const std::string& quota) {
+        return {{"/sys/fs/cgroup/cpu", {{"cpu.cfs_quota_us", quota}}},
+                {"/sys/fs/cgroup/cpu,cpuacct", {{"cpu.cfs_quota_us", quota}}},
+                {"/sys/fs/cgroup", {{"cpu.max", quota + " 100000"}}, "cpu"}};
+    }
 };
 
 /// A control group that may use so many bytes of memory, and no swap; none of that kind can be made everywhere.
-class small_group {
+class small_group : public control_group {
   public:
-    explicit small_group(long bytes) {
-        const std::string most = std::to_string(bytes);
-        make("/sys/fs/cgroup/memory", {{"memory.limit_in_bytes", most}, {"memory.memsw.limit_in_bytes", most}});
-        if (where_.empty()) make("/sys/fs/cgroup", {{"memory.max", most}, {"memory.swap.max", "0"}});
-    }
-    ~small_group() {
-        std::error_code ignored;
-        if (!where_.empty()) fs::remove(where_, ignored);
-    }
-    small_group(const small_group&) = delete;
-    small_group& operator=(const small_group&) = delete;
-    [[nodiscard]] bool there() const { return !where_.empty(); }
+    explicit small_group(long bytes) : control_group(kinds(std::to_string(bytes))) {}
     /// Joins it: a command for a shell that another starts by a line in double quotes.
-    [[nodiscard]] std::string join() const { return "echo \\$\\$ >" + (where_ / "cgroup.procs").string(); }
+    [[nodiscard]] std::string join() const { return "echo \\$\\$ >" + this->processes(); }
 
   private:
-    void make(const fs::path& mount, const std::vector<std::pair<std::string, std::string>>& limits) {
-        std::error_code failed;
-        const fs::path group = mount / ("halocline-test-" + std::to_string(getpid()));
-        if (!fs::exists(mount / "cgroup.procs") || !fs::create_directory(group, failed)) return;
-        bool made = true;
-        for (const auto& [file, limit] : limits) made = made && fs::exists(group / file) && write(group / file, limit);
-        if (made)
-            where_ = group;
-        else
-            fs::remove(group, failed);
+    static std::vector<kind> kinds(const std::string& most) {
+        return {{"/sys/fs/cgroup/memory", {{"memory.limit_in_bytes", most}, {"memory.memsw.limit_in_bytes", most}}},
+                {"/sys/fs/cgroup", {{"memory.max", most}, {"memory.swap.max", "0"}}}};
     }
-
-    fs::path where_;
 };
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST(Quota, RanksThatCanExceedItSleepInWaits) {
     const limited_group half(0.5);

@@ -197,6 +197,31 @@ TEST_F(CErrors, AFieldThatIsNullIsMisuse) {
     }
 }
 
+TEST_F(CErrors, OfSeveralMisusesTheFirstIsTold) {
+    const halocline_plan_options options = faces_in_t("phi");
+    const std::vector<double> field(4 * 4 * 4 * 4);
+    const auto expect_told = [&](const char* text, const auto& misuse) {
+        halocline_plan* plan = nullptr;
+        ASSERT_EQ(halocline_plan_create(job_, &options, &plan), HALOCLINE_OK) << halocline_error();
+        misuse(plan);
+        for (int again = 0; again < 2; ++again) {
+            EXPECT_EQ(halocline_plan_finish(plan), HALOCLINE_MISUSED);
+            expect_text(text);
+        }
+        halocline_plan_free(plan);
+    };
+
+    expect_told("halo 'phi': start() before finish() of the last exchange", [&](halocline_plan* plan) {
+        halocline_plan_start(plan, field.data());
+        halocline_plan_start(plan, field.data());
+        halocline_plan_start(plan, nullptr);
+    });
+    expect_told("halo 'phi': halocline_plan_start: 'field' is NULL", [](halocline_plan* plan) {
+        halocline_plan_start(plan, nullptr);
+        halocline_plan_start_packed(plan, nullptr, nullptr);
+    });
+}
+
 TEST_F(CErrors, StepsAllocateNothing) {
     halocline_connection* c = nullptr;
     halocline_window *out = nullptr, *in = nullptr;

@@ -90,6 +90,35 @@ TEST_F(CRanks, PlanTellsWhenItsGhostsAreThere) {
     halocline_plan_free(plan);
 }
 
+// On both ranks, whichever was given something else: the other would wait for the one that left.
+TEST_F(CRanks, APlanThatOneRankIsRefusedIsRefusedOnBoth) {
+    const halocline_plan_options good{.global = {2, 2, 2, 6},
+                                      .rank_grid = {1, 1, 1, 2},
+                                      .width_low = {0, 0, 0, 1},
+                                      .width_high = {0, 0, 0, 1},
+                                      .open = {},
+                                      .order_by_nodes = 0,
+                                      .self_exchange = 0,
+                                      .bytes_per_site = sizeof(double),
+                                      .name = "refused"};
+    halocline_plan_options three = good;
+    three.rank_grid[3] = 3;
+    halocline_plan* plan = nullptr;
+    const auto expect_refusal = [&](const halocline_plan_options* of_rank_1, halocline_plan** place_of_rank_1,
+                                    const std::string& text) {
+        EXPECT_EQ(halocline_plan_create(job_, first() ? &good : of_rank_1, first() ? &plan : place_of_rank_1),
+                  HALOCLINE_INPUT_ERROR);
+        EXPECT_EQ(halocline_error(), text);
+        EXPECT_EQ(plan, nullptr);
+    };
+
+    expect_refusal(&three, &plan, "rank_grid 1.1.1.3 is of 3 ranks; the job has 2");
+    expect_refusal(nullptr, &plan, "'options' is NULL");
+    expect_refusal(&good, nullptr, "'plan' is NULL");
+    ASSERT_EQ(halocline_plan_create(job_, &good, &plan), HALOCLINE_OK) << halocline_error();
+    halocline_plan_free(plan);
+}
+
 TEST_F(CRanks, AbortEndsTheOtherRanksWaitWithItsReason) {
     halocline_sum* sum = nullptr;
     ASSERT_EQ(halocline_sum_create(job_, 1, &sum), HALOCLINE_OK) << halocline_error();

@@ -4,6 +4,7 @@
 #include "mpi/world.hpp"
 
 #include <halocline/base/error.hpp>
+#include <halocline_test/run_tests.hpp>
 
 #include <gtest/gtest.h>
 
@@ -70,5 +71,5 @@ TEST(FailingMpi, WindowsThatCouldNotBeFreedAreStillThere) {
 int main(int argc, char** argv) {
     testing::InitGoogleTest(&argc, argv);
     module_path = argc > 1 ? argv[1] : "";
-    return RUN_ALL_TESTS();
+    return halocline_test::run_tests();
 }

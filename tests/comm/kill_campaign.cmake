@@ -8,6 +8,7 @@ function(halocline_add_kills name among rounds)
 endfunction()
 
 halocline_add_kills(shm shm 4 $<TARGET_FILE:halocline-run>)
+halocline_add_kills(shm-setup shm+setup 4 $<TARGET_FILE:halocline-run>)
 if(LIBFABRIC_FOUND)
   halocline_add_kills(ofi-tcp ofi-tcp 4 $<TARGET_FILE:halocline-run>)
   halocline_add_kills(ofi-tcp-puts ofi-tcp+puts 4 $<TARGET_FILE:halocline-run>)

@@ -12,6 +12,7 @@
 #include <halocline/comm/global_sum.hpp>
 #include <halocline/comm/messenger.hpp>
 #include <halocline/comm/one_sided.hpp>
+#include <halocline_test/run_command.hpp>
 
 #include <algorithm>
 #include <array>
@@ -87,14 +88,11 @@ void exchange_puts(const job& j) {
 /// through a named pipe.
 class reports {
   public:
-    reports() : name_(std::filesystem::temp_directory_path() / ("halocline-kills-" + std::to_string(getpid()))) {
+    reports() {
         if (mkfifo(name_.c_str(), 0600) == 0) pipe_ = open(name_.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
         if (pipe_ < 0) std::perror(name_.c_str());
     }
-    ~reports() {
-        ::close(pipe_);
-        std::filesystem::remove(name_);
-    }
+    ~reports() { ::close(pipe_); }
     reports(const reports&) = delete;
     reports& operator=(const reports&) = delete;
     [[nodiscard]] const std::string& name() const { return name_; }
@@ -120,7 +118,8 @@ class reports {
     }
 
   private:
-    std::string name_, came_;
+    scratch_folder scratch_;
+    std::string name_ = scratch_ / "reports", came_;
     int pipe_ = -1;
 };
 

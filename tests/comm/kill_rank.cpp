@@ -3,12 +3,14 @@
 #include "job/watchdog.hpp"
 
 #include <halocline/comm/bad_input.hpp>
+#include <halocline/comm/channel_set.hpp>
 #include <halocline/comm/global_sum.hpp>
 #include <halocline/comm/messenger.hpp>
 #include <halocline/comm/one_sided.hpp>
 #include <halocline/comm/slab.hpp>
 #include <halocline/comm/window.hpp>
 #include <halocline_test/awake_clock.hpp>
+#include <halocline_test/forbid_system_calls.hpp>
 #include <halocline_test/killed_job.hpp>
 
 #include <algorithm>
@@ -21,11 +23,9 @@
 #include <exception>
 #include <fstream>
 #include <iterator>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
+#include <list>
 #include <string>
 #include <string_view>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <thread>
@@ -95,6 +95,27 @@ int wait_for_any(const job& j) {
 }
 [[noreturn]] int make_sums_for_ever(const job& j) {
     while (true) global_sum(j, 4);
+}
+/// Makes what a program makes before its first step, forever: messages of a plan with the neighbours in a ring, and
+/// windows with all others.
+[[noreturn]] int connect_for_ever(const job& j) {
+    const int next = (j.rank() + 1) % j.ranks(), before = (j.rank() + j.ranks() - 1) % j.ranks();
+    std::vector<double> out(1000), in(1000 * static_cast<std::size_t>(j.ranks()));
+    const std::vector<channel_request> ring{{next, 1, 0, 5000, 5000, "high"}, {before, 0, 1, 5000, 5000, "low"}};
+    while (true) {
+        const channel_set messages(j, ring, {"ring", ""});
+        std::list<connection> connections;
+        std::vector<send_window<double>> sends;
+        std::vector<recv_window<double>> recvs;
+        for (int r = 0; r < j.ranks(); ++r) {
+            if (r == j.rank()) continue;
+            connection& c = connections.emplace_back(j, r);
+            sends.emplace_back(c, out);
+            recvs.emplace_back(c, std::span(in).subspan(1000 * static_cast<std::size_t>(r), 1000));
+        }
+        for (connection& c : connections) c.connect();
+        j.barrier(); // nobody leaves a peer that still connects
+    }
 }
 /// Leaves what libfabric would leave if the rank were killed before its file has lost its name.
 [[noreturn]] int leave_a_file(const job& j) {
@@ -287,7 +308,7 @@ int close_all_descriptors(const job& j) {
     try {
         while (true) j.barrier();
     } catch (const rank_failure&) {
-        const closing_scope closing(j.core().doing);
+        const closing_scope closing(j.core().own_activity);
         compute_for(std::chrono::seconds(60));
         throw;
     }
@@ -302,8 +323,8 @@ int close_all_descriptors(const job& j) {
     try {
         while (true) j.barrier();
     } catch (const rank_failure&) {
-        j.core().guard->stop_looking();
-        const closing_scope closing(j.core().doing);
+        j.core().own_watchdog->stop_looking();
+        const closing_scope closing(j.core().own_activity);
         std::printf("closing\n");
         std::fflush(stdout);
         compute_for(std::chrono::seconds(60));
@@ -350,14 +371,7 @@ void end_rank_1_before_joining(int rank) {
 void end_rank_2_before_it_is_watched(int rank) {
     const bool last = rank == 2;
     if (last) announce(rank);
-    sock_filter program[]{
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_open, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, last ? SECCOMP_RET_KILL_PROCESS : SECCOMP_RET_ERRNO | ESRCH),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    const sock_fprog filter{.len = std::size(program), .filter = program};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
+    if (!filter_system_call(SYS_pidfd_open, last ? SECCOMP_RET_KILL_PROCESS : SECCOMP_RET_ERRNO | ESRCH))
         std::_Exit(77);
 }
 
@@ -380,8 +394,9 @@ constexpr mode modes[]{
     {"large-window", [](const job& j) { return step_windows(j, j.memory(), 20'000); }},
     {"window-elsewhere", [](const job& j) { return step_windows(j, *std::pmr::new_delete_resource(), 20'000); }},
     {"pending-window", wait_for_tokens},
-    {"setup", meet_for_ever},
-    {"plan", make_sums_for_ever},
+    {"barriers", meet_for_ever},
+    {"sums", make_sums_for_ever},
+    {"setup", connect_for_ever},
     {"join", add_for_ever, false, keep_rank_1_from_joining},
     {"early", add_for_ever, false, end_rank_1_before_joining},
     {"unwatched", add_for_ever, false, end_rank_2_before_it_is_watched},

@@ -191,8 +191,13 @@ TEST(Launcher, DoesNotTakeAPauseOfItsOwnForTimeThatASurvivorHad) {
 }
 
 TEST(Launcher, ARankThatDoesNotKnowTheUsersSignalIsEndedByIt) {
-    EXPECT_EQ(run_while_signalled("sleep 30", "USR1", "sleep 0.5").exit_code, 128 + SIGUSR1);
-    EXPECT_EQ(run_while_signalled("sleep 30", "USR2", "sleep 0.5").exit_code, 128 + SIGUSR2);
+    for (const auto& [signal, number] : {std::pair{"USR1", SIGUSR1}, {"USR2", SIGUSR2}}) {
+        const command_result run = run_while_signalled("sleep 30", signal, "sleep 0.5");
+
+        EXPECT_EQ(run.exit_code, 128 + number) << run.err;
+        EXPECT_NE(run.err.find("was ended by signal " + std::to_string(number)), std::string::npos)
+            << "the ranks, not the launcher: " << run.err;
+    }
 }
 
 TEST(Launcher, EndsTheJobOnSigquit) {

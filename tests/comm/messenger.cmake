@@ -16,7 +16,7 @@ set_property(TEST comm.messenger_fuzz_test.streamed.r3 APPEND PROPERTY ENVIRONME
   HALOCLINE_TEST_TRANSPORT=shm HALOCLINE_PATH=streamed)
 # Ranks in separate pid namespaces, each with pid 1 there.
 add_test(NAME comm.messenger_fuzz_test.containers COMMAND halocline-run -n 3 -- sh -c
-  "unshare -rpf true 2> /dev/null || exit 77; exec unshare -rpf $<TARGET_FILE:comm_messenger_fuzz_test>")
+  "unshare -rpf true 2> /dev/null || exit 77; exec unshare -rpf '$<TARGET_FILE:comm_messenger_fuzz_test>'")
 set_tests_properties(comm.messenger_fuzz_test.containers PROPERTIES
   TIMEOUT 300 LABELS namespaces PROCESSORS 3 SKIP_RETURN_CODE 77 ENVIRONMENT HALOCLINE_TEST_TRANSPORT=shm)
 set(between_ranks --gtest_filter=Messenger.*:MessengerBetweenRanks.*)

@@ -2,6 +2,8 @@
 // Matched messages: impossible calls, and messages that don't fit into their receives.
 #include "messenger_bodies.hpp"
 
+#include <halocline_test/refusal.hpp>
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -141,6 +143,19 @@ TEST(Messenger, ARankThatThereIsNotIsNotLookedUpAfterAFailureEither) {
         }
         EXPECT_EQ(m.state(), status::wrong_data);
         j.barrier();
+    });
+}
+
+/// With room for 2^60 the size of the memory for them would be computed modulo 2^64.
+TEST(Messenger, RoomForNoneOrForMoreThanAnyMemoryHoldsIsRefused) {
+    on_ranks({1, 2}, [](const job& j) {
+        for (const std::size_t room : {std::size_t{0}, (std::size_t{1} << 32) + 1, std::size_t{1} << 60}) {
+            const std::string text = halocline_test::refusal([&] { messenger(j, {.unexpected = room}); });
+            EXPECT_NE(
+                text.find("room for " + std::to_string(room) + " unexpected messages; 1 to 4294967296 are possible"),
+                std::string::npos)
+                << text;
+        }
     });
 }
 

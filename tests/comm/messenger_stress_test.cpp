@@ -107,12 +107,12 @@ class runner {
   public:
     runner(const job& j, unsigned seed)
         : j_(j), random_(seed * 977 + static_cast<unsigned>(j.rank())), sum_(j, 1),
-          exposed_(j, everyone(j), 4096, signals(j)) {
+          exposed_(j, everyone(j), places * put_bytes * static_cast<std::size_t>(j.ranks()), signals(j)) {
         std::vector<channel_request> requests;
         for (int p = 0; p < j.ranks(); ++p)
             if (p != j.rank())
-                requests.push_back(
-                    {p, static_cast<std::uint32_t>(p), static_cast<std::uint32_t>(j.rank()), 64, 64, "x"});
+                requests.push_back({p, static_cast<std::uint32_t>(p), static_cast<std::uint32_t>(j.rank()),
+                                    exchanged_bytes, exchanged_bytes, "x"});
         channels_ = channel_set(j, requests, {"stress", ""});
         for (int i = 0; i < messengers; ++i) {
             messenger_options o;
@@ -366,28 +366,54 @@ class runner {
         if (const status s = sum_.finish({&all, 1}); s != status::ok) j_.fail(s, sum_.pending());
         EXPECT_EQ(all, j_.ranks());
     }
+    static constexpr std::size_t exchanged_bytes = 64, put_bytes = 40;
+    /// For the puts of one rank to another: more than a part has steps, so that none is overwritten before it is read.
+    static constexpr std::size_t places = steps_per_part + 1;
+    static std::size_t place_of(int from, std::uint64_t number) {
+        return put_bytes * (places * static_cast<std::size_t>(from) + number % places);
+    }
+    /// What one rank tells another for the `number`th time.
+    template <std::size_t Bytes>
+    static std::array<std::uint64_t, Bytes / 8> told(int from, int to, std::uint64_t number) {
+        std::array<std::uint64_t, Bytes / 8> words{};
+        for (std::size_t w = 0; w < words.size(); ++w)
+            words[w] = (static_cast<std::uint64_t>(from * 64 + to) << 48) + number * 1'000'003 + w;
+        return words;
+    }
     void exchange() {
         ++epoch_;
         channels_.for_each([&](auto& c) {
-            std::memset(c.target(epoch_), static_cast<int>(epoch_), 64);
+            const auto words = told<exchanged_bytes>(j_.rank(), channels_.request(c.index()).peer, epoch_);
+            std::memcpy(c.target(epoch_), words.data(), exchanged_bytes);
             c.send(epoch_, 0);
         });
         for (const bool tests = below(2) == 0; tests && !channels_.test(epoch_);) {
         }
         if (const status s = channels_.wait(epoch_); s != status::ok) j_.fail(s, channels_.pending(epoch_));
-        channels_.for_each([&](auto& c) { EXPECT_EQ(c.received(epoch_)[63], static_cast<std::byte>(epoch_)); });
+        channels_.for_each([&](auto& c) {
+            const int peer = channels_.request(c.index()).peer;
+            EXPECT_EQ(
+                std::memcmp(c.received(epoch_), told<exchanged_bytes>(peer, j_.rank(), epoch_).data(), exchanged_bytes),
+                0)
+                << "exchange " << epoch_ << " from rank " << peer;
+        });
     }
     void signal(const step& s) {
         if (s.from == j_.rank()) {
-            const std::uint64_t value = 7;
-            const std::size_t place = 8 * static_cast<std::size_t>(s.from);
-            const status st =
-                exposed_.put_signal(static_cast<std::size_t>(s.to), std::as_bytes(std::span(&value, 1)), place, s.from);
+            const std::uint64_t number = ++puts_[s.to];
+            const auto words = told<put_bytes>(s.from, s.to, number);
+            const status st = exposed_.put_signal(static_cast<std::size_t>(s.to), std::as_bytes(std::span(words)),
+                                                  place_of(s.from, number), s.from);
             if (st != status::ok) j_.fail(st, exposed_.pending());
         }
         if (s.to != j_.rank()) return;
-        const status st = exposed_.wait_signals(s.from, ++signals_[s.from]);
+        const std::uint64_t number = ++signals_[s.from];
+        const status st = exposed_.wait_signals(s.from, number);
         if (st != status::ok) j_.fail(st, exposed_.pending());
+        EXPECT_EQ(std::memcmp(&exposed_.memory()[place_of(s.from, number)],
+                              told<put_bytes>(s.from, s.to, number).data(), put_bytes),
+                  0)
+            << "put " << number << " of rank " << s.from;
     }
     void dangle(const step& s) {
         if (dangling_.size() > 4) dangling_.pop_front();
@@ -405,7 +431,7 @@ class runner {
     std::list<operation> open_, dangling_;
     std::map<std::tuple<int, std::uint32_t, int, int>, std::uint64_t> sent_; ///< by messenger, context, tag and rank
     std::map<std::tuple<int, std::uint32_t, int, int>, std::map<std::uint64_t, std::uint64_t>> got_;
-    std::map<int, std::uint64_t> signals_;
+    std::map<int, std::uint64_t> signals_, puts_; ///< by the other rank
     std::uint64_t posted_ = 0, epoch_ = 0;
     bool sum_started_ = false;
 };

@@ -29,7 +29,7 @@ get_property(tests DIRECTORY PROPERTY TESTS)
 list(FILTER tests INCLUDE REGEX "mpi_(world|job)_(given_up|left)")
 if(tests)
   set_tests_properties(${tests} PROPERTIES
-    PASS_REGULAR_EXPRESSION "PASSED  . 1 test" FAIL_REGULAR_EXPRESSION "FAILED")
+    PASS_REGULAR_EXPRESSION "PASSED  . 1 test" FAIL_REGULAR_EXPRESSION "${HALOCLINE_TEST_FAULTS}")
 endif()
 
 # A rank of the kill tests that forks, started by the MPI launchers themselves.

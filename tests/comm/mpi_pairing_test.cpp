@@ -3,7 +3,9 @@
 #include "mpi/world.hpp"
 
 #include <halocline/base/error.hpp>
+#include <halocline_test/contains.hpp>
 #include <halocline_test/refusal.hpp>
+#include <halocline_test/run_command.hpp>
 
 #include <gtest/gtest.h>
 
@@ -14,11 +16,11 @@
 namespace halocline::comm {
 namespace {
 
+using halocline_test::contains;
+
 std::string refusal(const mpi_launch& launch) {
     return halocline_test::refusal([&] { mpi_world world(launch); });
 }
-
-bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST(MpiPairing, OtherMpisLauncherIsRefusedNamingBoth) {
     const auto launch = mpi_launch_from_environment().value();
@@ -26,22 +28,22 @@ TEST(MpiPairing, OtherMpisLauncherIsRefusedNamingBoth) {
 
     const std::string text = refusal(launch);
 
-    EXPECT_TRUE(says(text, launch.title + "'s and started 2 ranks")) << text;
-    EXPECT_TRUE(says(text, other) && says(text, "sees a world of 1")) << text;
+    EXPECT_TRUE(contains(text, launch.title + "'s and started 2 ranks")) << text;
+    EXPECT_TRUE(contains(text, other) && contains(text, "sees a world of 1")) << text;
 }
 
 TEST(MpiModules, MissingOneIsNamedWithTheRemedy) {
     const std::string text = refusal({"/nowhere/halocline-mpi-other.so", "Other MPI", "OTHER_SIZE=2", 2});
 
-    EXPECT_TRUE(says(text, "/nowhere/halocline-mpi-other.so")) << text;
-    EXPECT_TRUE(says(text, "OTHER_SIZE=2")) << text;
+    EXPECT_TRUE(contains(text, "/nowhere/halocline-mpi-other.so")) << text;
+    EXPECT_TRUE(contains(text, "OTHER_SIZE=2")) << text;
 }
 
 TEST(MpiModules, AMissingOneThatTheUserNamedIsBlamedOnThat) {
     const std::string text = refusal({"other", "MPICH", "PMI_SIZE=2, HALOCLINE_MPI=other", 2});
 
-    EXPECT_TRUE(says(text, "no module halocline-mpi-other.so (PMI_SIZE=2, HALOCLINE_MPI=other)")) << text;
-    EXPECT_TRUE(says(text, "; or unset HALOCLINE_MPI: the module of MPICH, which started this program, is there"))
+    EXPECT_TRUE(contains(text, "no module halocline-mpi-other.so (PMI_SIZE=2, HALOCLINE_MPI=other)")) << text;
+    EXPECT_TRUE(contains(text, "; or unset HALOCLINE_MPI: the module of MPICH, which started this program, is there"))
         << text;
 }
 
@@ -60,13 +62,13 @@ TEST(MpiModules, ModulePathComesFirst) {
 }
 
 TEST(MpiModules, SomethingElseThanAModuleIsRefused) {
-    const auto path = std::filesystem::temp_directory_path() / ("not-a-module-" + std::to_string(getpid()) + ".so");
-    std::filesystem::copy_file("/proc/self/exe", path, std::filesystem::copy_options::overwrite_existing);
+    const halocline_test::scratch_folder scratch;
+    const std::string path = scratch / "not-a-module.so";
+    std::filesystem::copy_file("/proc/self/exe", path);
 
-    const std::string text = refusal({path.string(), "", "HALOCLINE_MPI", 0});
+    const std::string text = refusal({path, "", "HALOCLINE_MPI", 0});
 
-    std::filesystem::remove(path);
-    EXPECT_TRUE(says(text, "no usable module " + path.string())) << text;
+    EXPECT_TRUE(contains(text, "no usable module " + path)) << text;
 }
 
 TEST(MpiLaunch, OpenMpiWinsOverPmi) {

@@ -5,6 +5,7 @@
 #include <halocline/comm/job.hpp>
 
 #include <gtest/gtest.h>
+#include <halocline_test/other_user.hpp>
 
 #include <algorithm>
 #include <array>
@@ -27,6 +28,7 @@ namespace {
 
 using namespace halocline;
 using namespace halocline::comm;
+using namespace halocline_test;
 using namespace std::chrono_literals;
 
 /// What the ranks of a test share.
@@ -100,7 +102,7 @@ class node {
                 if (r != rank) peers.push_back({r, place_->name[r].data(), knows_pids ? place_->pid[r] : 0});
             if (rank < late) std::this_thread::sleep_for(500ms);
             at_last(rank);
-            core.watch = std::make_unique<socket_plane>(core, std::move(listener), peers, std::string(32, 's'));
+            core.alive = std::make_unique<socket_plane>(core, std::move(listener), peers, std::string(32, 's'));
             ++place_->connected;
             wait_until(place_->connected, ranks); // nobody leaves before that and is taken for dead
             trouble = std::ranges::count(core.peer_base, nullptr) == 0 ? body(core) : "a slab is not mapped";
@@ -128,21 +130,12 @@ void allow_more_descriptors(std::uint64_t n) {
     allow_descriptors(files.rlim_cur - descriptor_room() + n);
 }
 
-/// Can a child of this process become a user without privileges?
-bool can_drop_privileges() {
-    const pid_t child = fork();
-    if (child == 0) _exit(geteuid() != 0 || setresuid(65534, 65534, 65534) == 0 ? 0 : 1);
-    int how = -1;
-    waitpid(child, &how, 0);
-    return how == 0;
-}
-
 TEST(NearConnect, WaitsForRoomForTheDescriptorsOfAllSlabs) {
     if (!can_drop_privileges()) GTEST_SKIP() << "there is no user without privileges, for whom Linux counts them";
     node n(24);
     n.late = 12; // 144 descriptors are sent before anybody receives one
     n.at_start = [](int) {
-        if (geteuid() == 0 && setresuid(65534, 65534, 65534) != 0) throw error("setresuid");
+        if (!drop_privileges()) throw error("setresuid");
         allow_descriptors(80);
     };
 
@@ -191,7 +184,7 @@ TEST(NearConnect, ADeathIsSeenByARankThatMayNotOpenTwoDescriptorsPerPeer) {
         allow_descriptors(16); // at least as many as it watches
         if (core.rank == 11) _exit(1);
         const auto end = std::chrono::steady_clock::now() + 30s;
-        while (core.failed() == status::ok && std::chrono::steady_clock::now() < end) core.watch->look();
+        while (core.failed() == status::ok && std::chrono::steady_clock::now() < end) core.alive->look();
         return core.failed() == status::peer_died ? std::string() : "it does not know that rank 11 died";
     };
 

@@ -8,6 +8,7 @@
 
 #include <halocline/base/error.hpp>
 #include <halocline/comm/slab.hpp>
+#include <halocline_test/run_tests.hpp>
 
 #include <gtest/gtest.h>
 
@@ -136,5 +137,5 @@ TEST(Ofi, AProviderOfATransportThatNobodyNeedsIsNotLookedFor) {
 int main(int argc, char** argv) {
     testing::InitGoogleTest(&argc, argv);
     if (argc > 1) under_test = argv[1];
-    return RUN_ALL_TESTS();
+    return halocline_test::run_tests();
 }

@@ -4,6 +4,8 @@
 #include "named_transport.hpp"
 #include "one_sided_bodies.hpp"
 
+#include <halocline_test/run_tests.hpp>
+
 #include <cstdlib>
 
 namespace {
@@ -72,5 +74,5 @@ TEST(OneSided, LeavingEndsWaits) { expect_leaving_ends_waits(over_transport()); 
 int main(int argc, char** argv) {
     testing::InitGoogleTest(&argc, argv);
     transport = argc > 1 ? argv[1] : "shm";
-    return RUN_ALL_TESTS();
+    return halocline_test::run_tests(halocline_test::skips::of_some_runs);
 }

@@ -4,6 +4,12 @@
 
 #include <halocline/comm/costs.hpp>
 
+#include <atomic>
+#include <chrono>
+#include <span>
+#include <thread>
+#include <utility>
+
 namespace {
 
 using namespace halocline_test;
@@ -77,6 +83,40 @@ TEST(OneSidedThreads, LargePutsFollowTheMachine) {
 }
 TEST(OneSidedThreads, CallsInOrder) {
     for (const int ranks : {1, 3}) run_threads(ranks, [](const job& j) { expect_calls_in_order(j, 300); });
+}
+/// A rank that waits for calls, or for room for its own ones, is not alone as long as calls arrive.
+TEST(OneSidedThreads, TheDeadlineOfAWaitForCallsLimitsSilence) {
+    job_options options;
+    options.deadline = std::chrono::milliseconds(800);
+    for (const bool for_room : {false, true}) {
+        std::atomic<bool> full{!for_room};
+        const auto body = [&](const job& j) {
+            constexpr int calls = 20;
+            int came = 0;
+            remote_functions table;
+            const auto tick = table.add<int>("tick", [&](std::size_t, int) { ++came; });
+            const int peer = 1 - j.rank();
+            remote_calls r(j, std::span(&peer, 1), std::move(table), calls);
+            if (j.rank() == 0) {
+                while (for_room && r.try_call(0, tick, 0)) {
+                }
+                full = true;
+                if (for_room) {
+                    EXPECT_EQ(r.call(0, tick, 0), status::ok);
+                }
+                EXPECT_EQ(r.progress_until([&] { return came == calls; }), status::ok);
+            } else {
+                while (!full) std::this_thread::yield();
+                for (int k = 0; k < calls; ++k) { // for twice the deadline
+                    std::this_thread::sleep_for(std::chrono::milliseconds(80));
+                    EXPECT_TRUE(r.try_call(0, tick, k));
+                }
+                while (for_room && came <= calls) (void)r.progress();
+            }
+            j.barrier();
+        };
+        run_threads(2, body, options);
+    }
 }
 TEST(OneSidedThreads, BadInputIsTold) { run_threads(3, expect_bad_one_sided_input_is_told); }
 TEST(OneSidedThreads, LeavingEndsWaits) { run_threads(2, expect_leaving_ends_waits); }

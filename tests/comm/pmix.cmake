@@ -22,6 +22,7 @@ if(PMIX_FOUND AND HALOCLINE_MPIRUN_OPENMPI)
            --gtest_color=no --gtest_filter=PmixMixed.*)
   set_tests_properties(comm.pmix_mixed PROPERTIES LABELS mpi TIMEOUT 100 PROCESSORS 3
     PASS_REGULAR_EXPRESSION "refused: ranks disagree on how they join the job: rank 0 does through [^;]*and rank 1 does not"
+    FAIL_REGULAR_EXPRESSION "${HALOCLINE_TEST_FAULTS}"
     ENVIRONMENT "${HALOCLINE_OPENMPI_ENVIRONMENT}")
 
   halocline_add_test(comm.pmix_launcher_test SOURCES pmix_launcher_test.cpp LINK halocline::comm SEES comm

@@ -6,6 +6,7 @@
 #include <halocline/comm/job.hpp>
 
 #include <gtest/gtest.h>
+#include <halocline_test/run_tests.hpp>
 #include <halocline_test/send_signal.hpp>
 
 #include <array>
@@ -80,5 +81,5 @@ int main(int argc, char** argv) {
     launch_line.assign(argv + 1, argv + argc);
     launch_line.push_back(std::filesystem::read_symlink("/proc/self/exe"));
     launch_line.emplace_back("rank");
-    return RUN_ALL_TESTS();
+    return halocline_test::run_tests();
 }

@@ -4,6 +4,7 @@
 // "early" or "waiting", the ranks.
 #include <halocline/comm/channel_set.hpp>
 #include <halocline/comm/clock.hpp>
+#include <halocline_test/run_tests.hpp>
 
 #include <gtest/gtest.h>
 
@@ -67,5 +68,5 @@ int main(int argc, char** argv) {
     }
     testing::InitGoogleTest(&argc, argv);
     self = std::filesystem::read_symlink("/proc/self/exe");
-    return RUN_ALL_TESTS();
+    return halocline_test::run_tests();
 }

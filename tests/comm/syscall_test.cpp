@@ -8,6 +8,7 @@
 #include <halocline/comm/window.hpp>
 
 #include <halocline_test/forbid_system_calls.hpp>
+#include <halocline_test/run_tests.hpp>
 
 #include <gtest/gtest.h>
 
@@ -109,5 +110,5 @@ int main(int argc, char** argv) {
     testing::InitGoogleTest(&argc, argv);
     self = std::filesystem::read_symlink("/proc/self/exe");
     runner = argc > 1 ? argv[1] : "halocline-run";
-    return RUN_ALL_TESTS();
+    return halocline_test::run_tests();
 }

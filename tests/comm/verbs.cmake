@@ -26,7 +26,7 @@ set_tests_properties(comm.verbs_link_test PROPERTIES RUN_SERIAL ON)
 
 # All of these in one boot.
 add_test(NAME comm.verbs_vm
-         COMMAND ${PROJECT_SOURCE_DIR}/scripts/verbs-vm.sh ${CMAKE_CURRENT_SOURCE_DIR}/verbs_tests.sh
+         COMMAND ${PROJECT_SOURCE_DIR}/scripts/verbs-vm.sh "'${CMAKE_CURRENT_SOURCE_DIR}/verbs_tests.sh'"
          WORKING_DIRECTORY ${PROJECT_BINARY_DIR})
 set_tests_properties(comm.verbs_vm PROPERTIES LABELS verbs TIMEOUT 1500 SKIP_RETURN_CODE 77 RUN_SERIAL ON
                      ENVIRONMENT VERBS_VM_SECONDS=1450)

@@ -8,6 +8,7 @@
 #include <halocline/base/error.hpp>
 #include <halocline/comm/messenger.hpp>
 #include <halocline/comm/slab.hpp>
+#include <halocline_test/run_tests.hpp>
 
 #include <gtest/gtest.h>
 
@@ -413,5 +414,5 @@ TEST(VerbsAtTheEnd, TheMemlockLimitIsNamedWithValueAndRemedy) { // last, because
 
 int main(int argc, char** argv) {
     testing::InitGoogleTest(&argc, argv);
-    return RUN_ALL_TESTS();
+    return halocline_test::run_tests();
 }

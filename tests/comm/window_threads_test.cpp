@@ -9,7 +9,10 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <initializer_list>
+#include <string>
 #include <thread>
+#include <vector>
 
 namespace {
 
@@ -72,6 +75,56 @@ TEST(WindowThreads, PostedMessagesMoveWhenAskedTo) {
             here = true;
         }
         j.barrier();
+    });
+}
+
+/// Outside post() and wait() a wait() would not wait either: it is refused.
+TEST(WindowThreads, ATestSaysWhetherAWaitWouldReturnAtOnce) {
+    run_threads(1, [](const job& j) {
+        for (const int step_of : {0, 1, 2}) { // not connected, connected, begun
+            connection c(j, 0);
+            const words out(10, 7);
+            words in(10);
+            send_window<std::uint64_t> send(c, out);
+            recv_window<std::uint64_t> receive(c, in);
+            if (step_of > 0) c.connect();
+            if (step_of > 1) {
+                EXPECT_EQ(receive.init(), status::ok);
+                EXPECT_EQ(send.init(), status::ok);
+            }
+            for (window* const w : std::initializer_list<window*>{&send, &receive}) {
+                EXPECT_TRUE(w->test());
+                EXPECT_EQ(w->state(), status::ok);
+                EXPECT_EQ(w->wait(), status::misused);
+                EXPECT_TRUE(w->test());
+            }
+        }
+    });
+}
+
+/// One of them is noted, and the others are refused as well.
+TEST(WindowThreads, MembersOfATeamMayBeRefusedAtTheSameTime) {
+    run_threads(1, [](const job& j) {
+        for (int round = 0; round < 20; ++round) {
+            connection c(j, 0);
+            buffered_send_window<char> w(c, 100);
+            const buffered_recv_window<char> its_other_end(c, 100);
+            c.connect();
+            const std::vector<char> from(60);
+            ASSERT_EQ(w.init(), status::ok);
+            {
+                std::vector<std::jthread> members;
+                for (int t = 0; t < 4; ++t)
+                    members.emplace_back([&, t] { w.insert(from, t % 2 == 0 ? 50 : 0, {t % 2 == 0 ? t : t + 4, 4}); });
+            }
+            EXPECT_EQ(w.post(), status::misused);
+            const std::string text = w.pending();
+            const auto says = [&](const char* what) { return text.find(what) != std::string::npos; };
+            EXPECT_TRUE(says("insert() of elements that the window doesn't have") ||
+                        says("it was called as member 5 of a team of 4") ||
+                        says("it was called as member 7 of a team of 4"))
+                << text;
+        }
     });
 }
 

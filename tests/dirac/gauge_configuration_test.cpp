@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gauge files read by all ranks: corruption and formats with the same header that only the plaquette reveals.
 #include "../lattice/openqcd_format.hpp"
+#include "refusals.hpp"
 
 #include <halocline/base/error.hpp>
 #include <halocline/comm/job.hpp>
 #include <halocline/dirac/gauge_configuration.hpp>
 #include <halocline/dirac/plaquette.hpp>
-#include <halocline_test/refusal.hpp>
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <functional>
+#include <set>
 #include <string>
 
 namespace {
@@ -57,15 +59,34 @@ std::string ddalphaamg_file(double plaquette) {
     return out;
 }
 
+const coordinate rank_grids[] = {{1, 1, 1, 1}, {2, 1, 1, 2}};
+
 /// Reads on 1 and 4 ranks; check(what was read, its rank's box).
 template <class Check>
 void read(const std::string& content, Check&& check) {
     const temporary_file t(content);
-    for (const coordinate& grid : {coordinate{1, 1, 1, 1}, coordinate{2, 1, 1, 2}})
+    for (const coordinate& grid : rank_grids)
         comm::run_threads(static_cast<int>(volume(grid)), [&](const comm::job& j) {
             const auto cut = decomposition::even(lattice_extents, grid);
             check(dirac::read_configuration(j, cut, open_gauge_file(t.path())), cut.local_box(j.rank()));
         });
+}
+
+/// The file_error of reading, without the file's name: the same on every rank, of 1 or of 4.
+std::string what_is_wrong_with(const std::string& content) {
+    const temporary_file t(content);
+    std::set<std::string> texts;
+    for (const coordinate& grid : rank_grids)
+        texts.insert(refusal_of_all(static_cast<int>(volume(grid)), [&](const comm::job& j) {
+            const auto cut = decomposition::even(lattice_extents, grid);
+            const auto file = open_gauge_file(t.path());
+            EXPECT_THROW(dirac::read_configuration(j, cut, file), file_error);
+            static_cast<void>(dirac::read_configuration(j, cut, file));
+        }));
+    EXPECT_EQ(texts.size(), 1U) << *texts.rbegin();
+    const std::string name = "'" + t.path() + "'";
+    EXPECT_EQ(texts.begin()->find(name), 0U) << *texts.begin();
+    return texts.begin()->substr(std::min(name.size(), texts.begin()->size()));
 }
 
 void expect_links_of(const link_function& link, const gauge_field& links, const box& local) {
@@ -121,21 +142,34 @@ TEST(GaugeConfiguration, AFileIsRepeatedWholeOrRefused) {
         EXPECT_NE(refusal([&] { read_on(other, {1, 1, 2, 1}); }).find("2.3.4.5 sites, but"), std::string::npos);
 }
 
+TEST(GaugeConfiguration, ACutForAnotherNumberOfRanksIsRefusedOnEveryRank) {
+    const temporary_file t(ildg(8)); // 2.3.4.5
+    const auto refused = [&](const coordinate& grid) {
+        return refusal_of_all(2, [&](const comm::job& j) {
+            const auto cut = decomposition::even({2, 3, 4, 5}, grid);
+            static_cast<void>(dirac::read_configuration(j, cut, open_gauge_file(t.path())));
+        });
+    };
+
+    EXPECT_EQ(refused({1, 1, 1, 1}), "read_configuration(): the lattice is cut over 1 rank, the job has 2");
+    EXPECT_EQ(refused({2, 1, 2, 1}), "read_configuration(): the lattice is cut over 4 ranks, the job has 2");
+}
+
 TEST(GaugeConfiguration, WhatIsWrongInBothFormatsIsRefused) {
     std::string flipped = openqcd(lattice_extents, random_link, plaquette_of(random_link));
     flipped[24 + 8 * 500 + 6] ^= 0x10;
 
-    for (const std::string& content : {flipped, ddalphaamg_file(0.1)})
-        EXPECT_THROW(read(content, [](const dirac::verified_links&, const box&) {}), file_error);
+    EXPECT_EQ(what_is_wrong_with(flipped).find(": a link misses SU(3) by "), 0U);
+    EXPECT_NE(what_is_wrong_with(ddalphaamg_file(0.1)).find("; read as openQCD: "), std::string::npos);
 }
 
 /// Its owner knows which of the two it is.
 TEST(GaugeConfiguration, WhatIsWrongIsToldForBothFormats) {
     const std::string wrong_head = openqcd(lattice_extents, random_link, 0.1);
 
-    const std::string told = refusal([&] { read(wrong_head, [](const dirac::verified_links&, const box&) {}); });
+    const std::string told = what_is_wrong_with(wrong_head);
 
-    const auto first = told.find("': read as DDalphaAMG: plaquette "), second = told.find("; read as openQCD: ");
+    const auto first = told.find(": read as DDalphaAMG: plaquette "), second = told.find("; read as openQCD: ");
     EXPECT_NE(first, std::string::npos) << told;
     ASSERT_NE(second, std::string::npos) << told;
     char figure[40];

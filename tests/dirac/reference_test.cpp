@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The reference operator tested by its own symmetries: needs no data.
 #include "dirac_fields.hpp"
+#include "refusals.hpp"
 
 #include <halocline/comm/job.hpp>
 #include <halocline/dirac/clover_term.hpp>
 #include <halocline/dirac/gamma.hpp>
 #include <halocline/dirac/plaquette.hpp>
 #include <halocline/dirac/reference_operator.hpp>
+#include <halocline_test/worse.hpp>
 
 #include <gtest/gtest.h>
 
@@ -72,7 +74,7 @@ gauge_field transformed_links(const lattice::box& local, const coordinate& globa
 double largest_difference(const spinor_field& a, const spinor_field& b) {
     double largest = 0;
     for (std::size_t k = 0; k < a.values().size(); ++k)
-        largest = std::fmax(largest, std::abs(a.values()[k] - b.values()[k]));
+        largest = worse(largest, std::abs(a.values()[k] - b.values()[k]));
     return largest;
 }
 
@@ -230,8 +232,8 @@ TEST(CloverTerm, IsHermitian) {
                 for (int row = 0; row < 6; ++row)
                     for (int column = 0; column < 6; ++column) {
                         const complex a = entry(site, chirality, row, column), b = entry(site, chirality, column, row);
-                        largest = std::fmax(largest, std::abs(a - std::conj(b)));
-                        if (row != column) off_diagonal = std::fmax(off_diagonal, std::abs(a));
+                        largest = worse(largest, std::abs(a - std::conj(b)));
+                        if (row != column) off_diagonal = worse(off_diagonal, std::abs(a));
                     }
         EXPECT_LT(largest, 1e-14);
         EXPECT_GT(off_diagonal, 0.01);
@@ -248,10 +250,11 @@ TEST(CloverTerm, IsTheMassOnUnitLinks) {
 }
 
 /// Signs and factors: where the plaquette is e^{i phi t_a} for colour a in one plane, and 1 in the others, all leaves
-/// are equal, and Q - Q^dagger = 8 i sin(phi t_a).
-TEST(CloverTerm, OfAConstantFieldIsItsFieldStrength) {
+/// are equal, and Q - Q^dagger = 2 i sin(phi t_a) for each. With an open boundary in t, planes with t lose two of the
+/// four leaves on slice 0, and two on the last.
+void expect_field_strength_of_a_constant_field(lattice::boundary t) {
     constexpr std::array<double, 3> charge{1, -1, 0};
-    dirac::wilson_parameters p = with_t_boundary(lattice::boundary::periodic);
+    dirac::wilson_parameters p = with_t_boundary(t);
     p.csw = 1.7;
     on_every_shape([&](const job& j, const decomposition& cut, const lattice::box& local) {
         const coordinate& n = cut.global();
@@ -271,20 +274,33 @@ TEST(CloverTerm, OfAConstantFieldIsItsFieldStrength) {
 
                 const matrix4 gammas = product(dense_gamma(mu), dense_gamma(nu));
                 double largest = 0;
-                for (std::int64_t site = 0; site < term.volume(); ++site)
+                for (std::int64_t site = 0; site < term.volume(); ++site) {
+                    const int slice = local.site(site)[3];
+                    int leaves = 4;
+                    if (t == lattice::boundary::open && nu == 3)
+                        leaves -= (slice == 0 ? 2 : 0) + (slice == n[3] - 1 ? 2 : 0);
                     for (int row = 0; row < 12; ++row)
                         for (int column = row / 6 * 6; column < row / 6 * 6 + 6; ++column) {
                             complex expected = row == column ? 4 + p.m0 : 0;
                             if (row % 3 == column % 3)
                                 expected -= p.csw / 16 * gammas[row / 3][column / 3] *
-                                            complex(0, 8 * std::sin(phi * charge[row % 3]));
+                                            complex(0, 2 * leaves * std::sin(phi * charge[row % 3]));
                             const int c = 2 * (36 * (row / 6) + 6 * (row % 6) + column % 6);
                             const complex found(term.at(site, c), term.at(site, c + 1));
-                            largest = std::fmax(largest, std::abs(found - expected));
+                            largest = worse(largest, std::abs(found - expected));
                         }
+                }
                 EXPECT_LT(largest, 1e-13) << "plane " << mu << nu;
             }
     });
+}
+
+TEST(CloverTerm, OfAConstantFieldIsItsFieldStrength) {
+    expect_field_strength_of_a_constant_field(lattice::boundary::periodic);
+}
+
+TEST(CloverTerm, LosesTheLeavesThatCrossAnOpenBoundary) {
+    expect_field_strength_of_a_constant_field(lattice::boundary::open);
 }
 
 TEST(CloverTerm, DoesNotSeeAnAntiperiodicSign) {
@@ -353,7 +369,7 @@ TEST(ReferenceOperator, IsItsSymbolOnPlaneWaves) {
                                 complex(0, std::sin(q)) * gamma.value * amplitude(gamma.column, a);
                 }
                 const complex found(y.at(site, 2 * c), y.at(site, 2 * c + 1));
-                largest = std::fmax(largest, std::abs(found - wave(x) * expected));
+                largest = worse(largest, std::abs(found - wave(x) * expected));
             }
         });
         EXPECT_LT(largest, 1e-12);
@@ -393,6 +409,66 @@ TEST(ReferenceOperator, IsGaugeCovariant) {
 
         EXPECT_LT(largest_difference(y, z), 1e-12); // g D[U] psi = D[U^g] g psi
     });
+}
+
+TEST(ReferenceOperator, RefusesFieldsOfAnotherShapeOnEveryRank) {
+    const coordinate global{4, 4, 4, 8};
+    const auto refused = [&](auto&& call) {
+        return refusal_of_all(2, [&](const job& j) {
+            const auto cut = decomposition::even(global, {1, 1, 1, 2});
+            const lattice::box local = cut.local_box(j.rank());
+            dirac::reference_operator d(j, cut, {j, cut, unit_links(local)}, {});
+            spinor_field x = ones(local), y = ones(local);
+            if (j.rank() == 1) call(d, x, y); // one rank's mistake
+            if (j.rank() == 0) d.apply(y, x);
+        });
+    };
+    const std::string right = "; must have 24 on the local box of 4.4.4.4 in one lane";
+
+    EXPECT_EQ(refused([](auto& d, auto& x, auto&) {
+                  spinor_field small({4, 4, 4, 2}, 24);
+                  d.apply(small, x);
+              }),
+              "reference_operator: field y has 24 components on a box of 4.4.4.2 in 1 lanes" + right);
+    EXPECT_EQ(refused([](auto& d, auto&, auto& y) {
+                  spinor_field narrow({4, 4, 4, 4}, 12);
+                  d.apply(y, narrow);
+              }),
+              "reference_operator: field x has 12 components on a box of 4.4.4.4 in 1 lanes" + right);
+    EXPECT_EQ(refused([](auto& d, auto& x, auto&) {
+                  spinor_field none;
+                  d.apply(none, x);
+              }),
+              "reference_operator: field y has 0 components on no box" + right);
+    EXPECT_EQ(
+        refused([&](auto& d, auto& x, auto&) {
+            spinor_field blocked(lattice::site_order::blocked({{}, {4, 4, 4, 4}}, {4, 4, 4, 4}, {2, 2, 2, 2}, 4), 24);
+            d.apply(blocked, x);
+        }),
+        "reference_operator: field y has 24 components on a box of 4.4.4.4 in 4 lanes" + right);
+    EXPECT_EQ(refused([](auto& d, auto& x, auto&) { d.apply(x, x); }),
+              "reference_operator: y = D x needs two fields, but y is x");
+    EXPECT_EQ(refused([](auto& d, auto& x, auto& y) { d.apply(y, x); }), "accepted");
+}
+
+TEST(PaddedLinks, RefuseACutForAnotherNumberOfRanksAndLinksOfAnotherShape) {
+    const auto refused = [](const coordinate& rank_grid, auto&& links_of) {
+        return refusal_of_all(2, [&](const job& j) {
+            const auto cut = decomposition::even({4, 4, 4, 4}, rank_grid);
+            const dirac::padded_links links(j, cut, links_of(j.rank()));
+        });
+    };
+    const auto of_half = [](int) { return gauge_field({4, 4, 4, 2}, lattice::gauge_components); };
+
+    EXPECT_EQ(refused({1, 1, 1, 1}, of_half), "padded_links: the lattice is cut over 1 rank, the job has 2");
+    EXPECT_EQ(refused({1, 1, 2, 2}, of_half), "padded_links: the lattice is cut over 4 ranks, the job has 2");
+    EXPECT_EQ(refused({1, 1, 1, 2},
+                      [](int rank) {
+                          return gauge_field({4, 4, 4, rank == 1 ? 1 : 2}, lattice::gauge_components);
+                      }),
+              "padded_links: a gauge field of 72 components on a box of 4.4.4.1; must have 72 on the local box of "
+              "4.4.4.2");
+    EXPECT_EQ(refused({1, 1, 1, 2}, of_half), "accepted");
 }
 
 TEST(ReferenceOperator, OpenBoundaryCutsTheHopsAcrossIt) {

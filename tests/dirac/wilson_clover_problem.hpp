@@ -5,6 +5,7 @@
 #include <halocline/dirac/reference_operator.hpp>
 #include <halocline/dirac/wilson_clover.hpp>
 #include <halocline_test/global_fields.hpp>
+#include <halocline_test/worse.hpp>
 
 #include <gtest/gtest.h>
 
@@ -40,7 +41,7 @@ double difference(const field<A>& a, const field<B>& b) {
         for (int c = 0; c < a.components(); ++c) {
             const double va = static_cast<double>(a.at(site, c)), vb = static_cast<double>(b.at(site, c));
             if (!std::isfinite(va)) return std::numeric_limits<double>::infinity();
-            largest = std::max(largest, std::abs(va - vb));
+            largest = worse(largest, std::abs(va - vb));
             scale = std::max(scale, std::abs(vb));
         }
     return largest / scale;

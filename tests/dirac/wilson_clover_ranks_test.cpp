@@ -40,6 +40,23 @@ TEST_P(WilsonCloverOnRanks, EqualsTheReferenceAndTheSumOfBlocksAndFaces) {
         small_job());
 }
 
+TEST_P(WilsonCloverOnRanks, EveryBoundaryEqualsTheReference) {
+    using lattice::boundary;
+    const coordinate grid = GetParam();
+    for (const boundary b : {boundary::periodic, boundary::antiperiodic, boundary::open})
+        comm::run_threads(
+            static_cast<int>(lattice::volume(grid)),
+            [&](const comm::job& j) {
+                dirac::wilson_parameters parameters{.m0 = 0.1, .csw = 0.7};
+                parameters.boundaries = {b, boundary::open, boundary::periodic, b};
+                problem<double> p(j, {{4, 4, 2, 12}, {2, 2, 2, 4}}, grid, 4, parameters);
+                expect_apply_equals_reference(p);
+                problem<float> q(j, {{4, 4, 2, 12}, {2, 2, 2, 4}}, grid, 4, parameters);
+                expect_apply_equals_reference(q);
+            },
+            small_job());
+}
+
 TEST(WilsonCloverOnRanks, BlockSolveDoesNotDependOnTheCut) {
     const lattice_case c{{8, 8, 4, 4}, {4, 4, 4, 2}};
     std::array<double, 2> sums{};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fast operator compared with the plain reference on one rank: every lane width, SIMD target and kind of block.
+#include "refusals.hpp"
 #include "wilson_clover_problem.hpp"
 
 #include <halocline/lattice/gauge_file.hpp>
@@ -135,6 +136,10 @@ TEST(WilsonClover, EverySimdTargetEqualsTheReference) {
         };
         EXPECT_EQ(preferred({8, 8, 8, 8}, {4, 4, 4, 4}), vector);
         EXPECT_EQ(preferred({4, 4, 4, 4}, {2, 2, 2, 2}), std::min(vector, 8));
+        // 5, 3 and 1 blocks of one colour, which can't be split: fewer lanes if they need no more outer indices
+        EXPECT_EQ(preferred({30, 6, 6, 6}, {6, 6, 6, 6}), std::min(vector, 8));
+        EXPECT_EQ(preferred({18, 6, 6, 6}, {6, 6, 6, 6}), 4);
+        EXPECT_EQ(preferred({6, 6, 6, 6}, {6, 6, 6, 6}), 1);
         const comm::job j = comm::job::single(small_job());
         for (int w : lane_widths) {
             problem<double> p(j, {{8, 4, 8, 4}, {4, 4, 4, 4}}, {1, 1, 1, 1}, w);
@@ -160,6 +165,69 @@ TEST(WilsonClover, RefusesAnUnblockedOrderAndASingularDiagonal) {
               "wilson_clover needs a blocked site order of the local box 4.4.4.4");
     EXPECT_EQ(refused({.m0 = -4, .csw = 0}, blocked).find("the site-local term (4 + m0 + clover) is singular"), 0U);
     EXPECT_NO_THROW(wilson_clover<float>(j, cut, links, {.m0 = -3, .csw = 0}, blocked));
+}
+
+TEST(WilsonClover, RefusesNoOrderAndOneOfAnotherBoxOfTheSameExtents) {
+    const auto refused = [](const auto& order_of) {
+        return refusal_of_all(2, [&](const comm::job& j) {
+            const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
+            const dirac::padded_links links(j, cut, warm_links(cut, j.rank()));
+            wilson_clover<float>(j, cut, links, {}, order_of(cut, j.rank()));
+        });
+    };
+    using made = std::shared_ptr<const site_order>;
+
+    EXPECT_EQ(refused([](const decomposition&, int) { return made(); }),
+              "wilson_clover needs a blocked site order of the local box 4.4.4.4");
+    EXPECT_EQ(refused([](const decomposition& cut, int rank) -> made {
+                  return site_order::blocked(cut.local_box(1 - rank), cut.global(), {2, 2, 2, 2}, 4);
+              }),
+              "wilson_clover: the site order is of a box at 0.0.0.4 of a lattice of 4.4.4.8; the operator is on one at "
+              "0.0.0.0 of a lattice of 4.4.4.8");
+    EXPECT_EQ(
+        refused([](const decomposition& cut, int rank) -> made {
+            return site_order::blocked(cut.local_box(rank), {4, 4, 4, 12}, {2, 2, 2, 2}, 4);
+        }),
+        "wilson_clover: the site order is of a box at 0.0.0.0 of a lattice of 4.4.4.12; the operator is on one at "
+        "0.0.0.0 of a lattice of 4.4.4.8");
+    EXPECT_EQ(refused([](const decomposition& cut, int rank) -> made {
+                  return site_order::blocked(cut.local_box(rank), cut.global(), {2, 2, 2, rank == 0 ? 2 : 4}, 4);
+              }),
+              "ranks disagree on the blocks of the Wilson operator: rank 0 has '2.2.2.2', rank 1 has '2.2.2.4'; give "
+              "every rank the same");
+    EXPECT_EQ(refused([](const decomposition& cut, int rank) -> made { // a rank's own choice
+                  return site_order::blocked(cut.local_box(rank), cut.global(), {2, 2, 2, 2}, rank == 0 ? 4 : 8);
+              }),
+              "accepted");
+}
+
+TEST(BlockedPlaces, AreTheStorageOfABlockedOrder) {
+    const coordinate blocks[] = {{1, 1, 1, 1}, {2, 2, 2, 2}, {3, 1, 2, 1}, {4, 1, 1, 1},
+                                 {4, 4, 2, 2}, {8, 4, 4, 1}, {4, 4, 4, 4}};
+    const coordinate grids[] = {{1, 1, 1, 1}, {2, 1, 1, 1}, {3, 1, 1, 1}, {3, 3, 1, 1}, {5, 1, 1, 1},
+                                {2, 2, 2, 1}, {3, 2, 2, 1}, {3, 3, 3, 1}, {2, 2, 2, 3}};
+    int padded = 0;
+    for (const coordinate& block : blocks)
+        for (const coordinate& grid : grids)
+            for (const int way : {0, 1, 2}) { // the whole lattice; half of one with two colours, from either colour on
+                lattice::box local;
+                coordinate global{};
+                for (int mu = 0; mu < lattice::dimensions; ++mu) {
+                    local.extents[mu] = block[mu] * grid[mu];
+                    local.origin[mu] = way == 2 && mu == 0 ? block[mu] : 0;
+                    global[mu] = local.extents[mu] * (way == 0 ? 1 : 2);
+                }
+                if (way == 2) global[0] += 2 * block[0];
+                for (const int w : lane_widths) {
+                    const auto order = site_order::blocked(local, global, block, w);
+                    EXPECT_EQ(dirac::blocked_places(local, global, block, w), order->outer_sites() * w)
+                        << lattice::to_string(grid) << " blocks of " << lattice::to_string(block) << ", W = " << w;
+                    padded += order->outer_sites() * w > local.volume() ? 1 : 0;
+                }
+            }
+    EXPECT_GT(padded, 100);
+    EXPECT_THROW((void)dirac::blocked_places({{}, {4, 4, 4, 4}}, {4, 4, 4, 4}, {3, 4, 4, 4}, 4), input_error);
+    EXPECT_THROW((void)dirac::blocked_places({{}, {4, 4, 4, 4}}, {4, 4, 4, 4}, {0, 4, 4, 4}, 4), input_error);
 }
 
 TEST(WilsonClover, NamesTheGlobalSiteOfASingularDiagonal) {

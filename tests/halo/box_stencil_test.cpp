@@ -237,6 +237,24 @@ TEST(BoxStencil, OutsideIsZeroUntilSetAndMayChangeBetweenSteps) {
     EXPECT_EQ(step(), (std::vector<double>{11, 0, 12}));
 }
 
+TEST(BoxStencil, TellsWhetherFinishWouldWait) {
+    const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
+    run(2, [&](const comm::job& j) {
+        box_stencil<double> s(j, cut);
+        if (j.rank() == 1) {
+            s.start(0);
+            EXPECT_FALSE(s.test());
+        }
+        j.barrier(); // only now does rank 0 start
+        if (j.rank() == 0) s.start(0);
+
+        while (!s.test()) {
+        }
+
+        EXPECT_EQ(s.finish(), comm::status::ok);
+    });
+}
+
 TEST(BoxStencil, RefusesToReadStaleGhosts) {
     const comm::job j = comm::job::single(small_job());
     box_stencil<double> s(j, decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1}), {.checks = check_level::normal});

@@ -16,6 +16,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <random>
 #include <span>
@@ -240,8 +241,10 @@ void run_legal_program(const comm::job& j, const decomposition& cut, unsigned se
 }
 
 TEST(CrossedWaits, NoLegalProgramIsStopped) {
-    const unsigned seed = std::random_device()();
-    std::printf("seed %u\n", seed);
+    const char* const given = std::getenv("HALOCLINE_TEST_SEED");
+    const unsigned seed =
+        given != nullptr ? static_cast<unsigned>(std::strtoul(given, nullptr, 10)) : std::random_device()();
+    std::printf("HALOCLINE_TEST_SEED=%u\n", seed);
     for (const rank_grid& g : {rank_grid{2, {1, 1, 1, 2}}, rank_grid{4, {1, 1, 2, 2}}, rank_grid{6, {1, 1, 2, 3}}}) {
         const auto cut = decomposition::even({4, 4, 4, 6}, g.of);
         run(g.ranks, [&](const comm::job& j) { run_legal_program(j, cut, seed + static_cast<unsigned>(g.ranks), 25); });

@@ -4,6 +4,8 @@
 // edges, half, bfloat16 and their combinations.
 #include "pack_cases.hpp"
 
+#include <halocline_test/worse.hpp>
+
 using namespace halocline_test;
 
 namespace {
@@ -30,8 +32,8 @@ double worst_error(const halo::plan& plan, const packer<T>& pack, const decompos
                                   site_at(sites[s], cut.global(), 100 * field));
             EXPECT_EQ(expected.size(), reals);
             for (std::size_t c = 0; c < reals; ++c)
-                worst = std::max(worst, std::abs(ghosts[s * reals + c] - expected[c]) /
-                                            std::max(std::abs(expected[c]), std::ldexp(1 / o.scale, -14)));
+                worst = worse(worst, std::abs(ghosts[s * reals + c] - expected[c]) /
+                                         std::max(std::abs(expected[c]), std::ldexp(1 / o.scale, -14)));
         }
     }
     return worst;

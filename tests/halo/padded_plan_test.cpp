@@ -418,6 +418,23 @@ TEST_F(RefusedShellPlan, IsToldInTheEndIfNoFinishWasCalled) {
     }
 }
 
+TEST_F(RefusedShellPlan, IsToldWhenAnotherTakesItsPlace) {
+    shell_plan p(job, cut, {.name = "p"}, {halo::bind(padded)});
+    halo::region_plan r(job, {}, {}, {halo::bind(padded)}, {.name = "r"});
+    p.start(5);
+    r.start(5);
+
+    testing::internal::CaptureStderr();
+    p = shell_plan(job, cut, {.name = "p"}, {halo::bind(padded)});
+    r = halo::region_plan(job, {}, {}, {halo::bind(padded)}, {.name = "r"});
+    const std::string text = testing::internal::GetCapturedStderr();
+
+    EXPECT_NE(text.find("halo 'p': start(5): the plan was made with 1 binding, 0; since"), std::string::npos) << text;
+    EXPECT_NE(text.find("'r': start(5): the plan was made with 1 binding, 0; since"), std::string::npos) << text;
+    p.start();
+    EXPECT_EQ(p.finish(), status::ok);
+}
+
 TEST_F(RefusedShellPlan, MembersThatTheirTeamDoesNotHave) {
     const std::string no_member =
         "halo 'halo': it was called as member 3 of a team of 3: a team has 1 member or more, which count from 0";

@@ -245,6 +245,25 @@ TEST(Plan, ThatWasMisusedSaysSoInTheEndUnlessFinishDid) {
         << text;
 }
 
+TEST(Plan, ThatWasMisusedSaysSoWhenAnotherTakesItsPlace) {
+    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+    const auto j = comm::job::single(small_job());
+    const lattice::field<double> x(lattice::site_order::lexicographic({4, 4, 4, 4}), 1);
+    const plan_options options{.name = "p", .bytes_per_site = 8, .self_exchange = true};
+    plan p(j, cut, options);
+    p.start(x);
+    p.start(x); // finish() was forgotten
+
+    testing::internal::CaptureStderr();
+    p = plan(j, cut, options);
+    const std::string text = testing::internal::GetCapturedStderr();
+
+    EXPECT_NE(text.find("halo 'p': start() before finish() of the last exchange; since then"), std::string::npos)
+        << text;
+    p.start(x);
+    EXPECT_EQ(p.finish(), status::ok);
+}
+
 TEST(Plan, TellsOfMembersThatTheirTeamDoesNotHave) {
     const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
     const auto j = comm::job::single(small_job());
@@ -269,6 +288,8 @@ TEST(Plan, SaysThatItWasMovedFrom) {
     const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
     const lattice::field<double> x(lattice::site_order::lexicographic({4, 4, 4, 4}), 1);
     plan p(comm::job::single(small_job()), cut, {.bytes_per_site = 8, .self_exchange = true});
+    p.start(x);
+    ASSERT_EQ(p.finish(), status::ok);
 
     plan q = std::move(p);
 
@@ -283,6 +304,8 @@ TEST(Plan, SaysThatItWasMovedFrom) {
     }
     EXPECT_THROW((void)p.job().rank(), input_error);
     EXPECT_TRUE(p.ghosts<double>(lattice::face_of(0)).empty());
+    EXPECT_EQ(p.ghost(lattice::face_of(0)), nullptr);
+    EXPECT_EQ(p.ghost(lattice::face_of(0), 0), nullptr);
     EXPECT_DEATH(p.start(x), "a halo::plan is used after it was moved from");
 }
 

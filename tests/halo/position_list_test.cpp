@@ -65,7 +65,7 @@ TEST(PositionList, CountsRunsOfNeighbours) {
         ASSERT_EQ(in_short.count_runs(), runs) << "case " << k;
         ASSERT_EQ(in_short.is_counted(), counted) << "case " << k;
         if (!list.empty()) {
-            ASSERT_TRUE(std::ranges::count(list, in_short.inner()) > 0) << "case " << k;
+            ASSERT_TRUE(std::ranges::count(list, in_short.probe_position()) > 0) << "case " << k;
         }
     }
     EXPECT_TRUE(position_list::counted(7).is_counted());

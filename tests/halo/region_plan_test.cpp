@@ -674,6 +674,10 @@ TEST(RegionPlan, RefusesViewsThatNoSiteHas) {
     EXPECT_EQ(
         refused([](halo::field_view& v) { v.shape.component_bytes = 4; }),
         "'regions': field 0: components of 4 bytes, float64: must be float32 of 4, float64 of 8, or bits of 1 or more");
+    EXPECT_EQ(refused([](halo::field_view& v) {
+                  v.shape = {8, (std::size_t{1} << 61) + 1, halo::scalar::bits}; // 8 bytes, if it wraps
+              }),
+              "'regions': field 0: 8 components of 2305843009213693953 bytes per site, more than any memory holds");
     EXPECT_EQ(refused([](halo::field_view& v) { v.shape.components = 0; }),
               "'regions': field 0: 0 components per site: must be 1 or more");
     EXPECT_EQ(refused([](halo::field_view& v) {

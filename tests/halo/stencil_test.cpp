@@ -217,6 +217,25 @@ TEST(Stencil, OutsideIsZeroUntilSetAndMayChangeBetweenSteps) {
     EXPECT_EQ(step(), (std::vector<double>{11, 0, 12}));
 }
 
+TEST(Stencil, TellsWhetherFinishWouldWait) {
+    const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
+    run(2, [&](const comm::job& j) {
+        stencil<double> s(j, cut);
+        const field<double> u = s.make_field();
+        if (j.rank() == 1) {
+            s.start(u);
+            EXPECT_FALSE(s.test());
+        }
+        j.barrier(); // only now does rank 0 start
+        if (j.rank() == 0) s.start(u);
+
+        while (!s.test()) {
+        }
+
+        EXPECT_EQ(s.finish(), comm::status::ok);
+    });
+}
+
 TEST(Stencil, RefusesToReadStaleGhosts) {
     const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
     const comm::job j = comm::job::single(small_job());
@@ -459,6 +478,21 @@ TEST(Stencil, OfABoxThatIsTooLargeOnOneRankIsRefusedOnAll) {
     const decomposition cut({2, 1, 1, (1 << 30) + 1}, {{{0, 2}, {0, 1}, {0, 1}, {0, 1, (1 << 30) + 1}}});
     for (const std::string& text : refusals(2, [&](const comm::job& j) { stencil<double, halo::star{}>(j, cut); }))
         EXPECT_NE(text.find("sites"), std::string::npos) << text;
+}
+
+// What it sends is bounded by the box. What lies beyond an open edge is not: 3 x 2^30 sites don't fit into 32 bits.
+TEST(Stencil, RefusesMoreSitesBeyondAnOpenEdgeThanItNumbers) {
+    const auto j = comm::job::single(small_job());
+    const auto cut = decomposition::even({1024, 1024, 1024, 1}, {1, 1, 1, 1});
+    stencil_options open;
+    open.boundaries[3] = boundary::open;
+
+    EXPECT_EQ(
+        refusal([&] { halo::star_edges(j, cut, open, {.radius = 3}, sizeof(float)); }),
+        "stencil 'stencil': 3 layers in t of a local box of 1024.1024.1024.1 have more than 2147483647 sites; cut "
+        "the lattice over more ranks");
+    EXPECT_EQ(refusal([&] { halo::star_edges(j, cut, open, {.radius = 1}, sizeof(float)); }), "accepted");
+    EXPECT_EQ(refusal([&] { halo::star_edges(j, cut, {}, {.radius = 3}, sizeof(float)); }), "accepted");
 }
 
 TEST(Stencil, RefusesForeignFields) {

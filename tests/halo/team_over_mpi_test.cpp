@@ -3,6 +3,8 @@
 // and go on to MPI by its profiling interface.
 #include "team_over_network.hpp"
 
+#include <halocline_test/run_tests.hpp>
+
 #include <mpi.h>
 
 using namespace halocline_test;
@@ -61,7 +63,7 @@ int main(int argc, char** argv) {
     int level = 0;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &level);
     testing::InitGoogleTest(&argc, argv);
-    const int failed = RUN_ALL_TESTS();
+    const int failed = halocline_test::run_tests();
     MPI_Finalize();
     return failed;
 }

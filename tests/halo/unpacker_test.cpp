@@ -4,6 +4,7 @@
 #include "pack_cases.hpp"
 
 #include <halocline/comm/global_sum.hpp>
+#include <halocline_test/worse.hpp>
 
 #include <numeric>
 #include <thread>
@@ -56,7 +57,7 @@ template <class T>
 double largest_difference(const lattice::field<T>& x, const lattice::field<T>& y) {
     double largest = 0;
     for (std::size_t i = 0; i < x.values().size(); ++i)
-        largest = std::max(largest, static_cast<double>(std::abs(x.values()[i] - y.values()[i])));
+        largest = worse(largest, static_cast<double>(std::abs(x.values()[i] - y.values()[i])));
     return largest;
 }
 
@@ -80,7 +81,7 @@ double add_error(packer_options o, unpacker_options u, halo::ghost_widths widths
             unpack.add(plan, std::array{&y[0], &y[1]});
             for (std::size_t f = 0; f < 2; ++f) add_plainly(cut, plan, o, u, static_cast<int>(100 * f), expected[f]);
         }
-        return std::max(largest_difference(y[0], expected[0]), largest_difference(y[1], expected[1]));
+        return worse(largest_difference(y[0], expected[0]), largest_difference(y[1], expected[1]));
     });
 }
 
@@ -453,6 +454,44 @@ TEST(Unpacker, RefusesWhatDoesNotFit) {
     EXPECT_THROW((void)expansion_of(outside), input_error);
     EXPECT_THROW((void)reversed(odd_and_even, one.cut), input_error);
     EXPECT_THROW((void)reversed(chosen, one.cut), input_error);
+}
+
+// What leaves through t-high arrives behind t-low: maps of other faces are not asked for.
+TEST(Unpacker, OfAPlanInOneDirectionNeedsOneMap) {
+    const alone one;
+    packer_options o{.components = components, .projections = {}};
+    o.projections[7] = half_spinors()[7];
+    halo::plan plan(one.job, one.cut,
+                    {.widths = {{0, 0, 0, 1}, {0, 0, 0, 0}},
+                     .bytes_per_site = packer<float>::bytes_per_site(o),
+                     .self_exchange = true});
+    const packer<float> pack(plan, o, one.order);
+    const unpacker<float> unpack(plan, halo::expansion_of(o), one.order);
+    const auto x = several<float>(1, one.order, one.cut.local_box(0), one.cut.global());
+    lattice::field<float> y(one.order, components);
+
+    plan.start(pack.of(x[0]));
+    ASSERT_EQ(plan.finish(), status::ok);
+    unpack.add(plan, y);
+
+    EXPECT_EQ(unpack.sites({3, side::low}).size(), 64U);
+    EXPECT_TRUE(unpack.sites({3, side::high}).empty());
+    EXPECT_TRUE(std::ranges::any_of(y.values(), [](float v) { return v != 0; }));
+}
+
+// On all ranks, though only one has too thin a box: the others would wait for it in their next exchange.
+TEST(Unpacker, RefusesMoreLayersThanAnyRankHasSites) {
+    const decomposition cut({4, 4, 4, 4}, {{{0, 4}, {0, 4}, {0, 4}, {0, 1, 4}}});
+    const auto texts = refusals(2, [&](const comm::job& j) {
+        halo::plan_options options{.name = "thick", .widths = {{0, 0, 0, 0}, {0, 0, 0, 2}}, .bytes_per_site = 8};
+        options.boundaries[3] = lattice::boundary::open;
+        const halo::plan plan(j, cut, options);
+        unpacker<double>(plan, {.components = 1});
+    });
+
+    for (const std::string& text : texts)
+        EXPECT_EQ(text,
+                  "unpacker for halo 'thick': t-high: 2 ghost layers can't be added to the box of rank 0, 4.4.4.1");
 }
 
 TEST(Unpacker, OfOneParityTheWayBackNeedsAlternatingParities) {

@@ -136,6 +136,13 @@ TEST(RankGrid, FewestSitesFirstAndTiesCutTFirst) {
     EXPECT_EQ(choose_rank_grid({8, 8, 8, 8}, 3, {2, 2, 2, 2}).rank_grid, (coordinate{1, 1, 1, 3}));
 }
 
+TEST(RankGrid, OfTheLongestLatticeIsChosenWithoutOverflow) {
+    const auto choice = choose_rank_grid({2147483647, 1, 1, 1}, 2);
+
+    EXPECT_EQ(choice.rank_grid, (coordinate{2, 1, 1, 1}));
+    EXPECT_EQ(choice.why, "rank grid 2.1.1.1 of 1 admissible: largest box 1073741824.1.1.1 sends 2 sites per exchange");
+}
+
 TEST(RankGrid, TheChosenOneIsCutEvenly) {
     const coordinate global{8, 8, 8, 20}, blocks{4, 4, 4, 2};
 

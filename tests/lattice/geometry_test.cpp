@@ -29,6 +29,14 @@ TEST(Geometry, SitesOfABoxAreNumberedFromItsOrigin) {
     EXPECT_EQ(index, part.volume());
 }
 
+TEST(Geometry, ABoxMayEndBeyondTheLastCoordinate) {
+    constexpr int last = 2147483647;
+    const box part{{last - 1, 0, 0, 0}, {4, 1, 1, 1}};
+
+    EXPECT_TRUE(part.contains({last, 0, 0, 0}));
+    EXPECT_FALSE(part.contains({last - 2, 0, 0, 0}));
+}
+
 TEST(Geometry, VolumeDoesNotOverflow32Bits) { EXPECT_EQ(volume({256, 256, 256, 512}), std::int64_t{1} << 33); }
 
 TEST(Geometry, FacesAreNumberedAndNamed) {

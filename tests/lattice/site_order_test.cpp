@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -211,6 +212,10 @@ TEST(SiteOrder, MoreSitesFollowInWholeOuterIndices) {
     for (std::int64_t s = 0; s < own->volume(); ++s) ASSERT_EQ(order->position(s), own->position(s));
     for (int i = 0; i < 7; ++i) ASSERT_EQ(order->position(48 + i), 4 * own->outer_sites() + i);
     EXPECT_EQ(refusal([&] { (void)own->followed_by(-1); }), "a site order followed by -1 sites: must be 0 or more");
+    constexpr auto most = std::numeric_limits<std::int64_t>::max();
+    EXPECT_EQ(refusal([&] { (void)own->followed_by(most); }),
+              "local box 6.2.2.2 takes " + std::to_string(most) +
+                  " places, padding and ghosts included; a rank has at most 2147483647");
 }
 
 TEST(Field, RefusesNumbersThatNoMemoryHolds) {

@@ -164,6 +164,11 @@ TEST(SpinorWriter, RefusesWhatItCannotWrite) {
     EXPECT_NE(no_folder.find("can't be opened: No such file or directory"), std::string::npos) << no_folder;
     EXPECT_EQ(refusal([&] { device.create(); }), "'/dev/null' is no regular file: the new one would take its place");
     EXPECT_EQ(refusal([&] {
+                  spinor_writer("x", extents, {}).write({{2147483647, 0, 0, 0}, extents}, field<double>(extents, 24));
+              }),
+              "local box " + to_string(extents) + " at 2147483647.0.0.0 leaves the lattice " + to_string(extents) +
+                  " of 'x'");
+    EXPECT_EQ(refusal([&] {
                   spinor_writer("x", extents, {}).write({{0, 0, 0, 0}, extents}, {});
               }),
               "a field without storage can't take the spinors of a local box " + to_string(extents) +

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -131,6 +132,25 @@ TEST(Fgmres, ConvergesWithAPreconditionerThatVaries) {
     EXPECT_LE(s.distance_from_lu(), 1e-8);
 }
 
+TEST(Fgmres, UsesEveryVectorOfAPreconditionerWhateverItsSize) {
+    std::mt19937_64 g(12);
+    const int n = 6;
+    linear_system s = friendly_system(g, n);
+    int calls = 0;
+
+    const solve_report report = s.fgmres(
+        [&](vector& z, const vector& r) {
+            const double size = ++calls % 2 == 0 ? 1e-20 : 1; // the last of n vectors is a small one
+            std::transform(r.begin(), r.end(), z.begin(), [&](complex value) { return size * value; });
+            return status::ok;
+        },
+        with(1e-12, n));
+
+    EXPECT_TRUE(report.converged()) << to_string(report.status);
+    EXPECT_EQ(report.iterations, n);
+    EXPECT_EQ(report.restarts, 0);
+}
+
 TEST(Fgmres, FindsTheSolutionInOneStepWithTheExactInverse) {
     std::mt19937_64 g(7);
     linear_system s = random_system(g, 20);
@@ -221,6 +241,34 @@ TEST(Gmres, RefusesAWorkspaceWithoutRoomForAStep) {
         EXPECT_EQ(refusal([&] { const workspace work(space, length); }),
                   "fgmres_workspace: a restart length of " + std::to_string(length) +
                       " leaves no room for a step; it must be at least 1");
+}
+
+TEST(Gmres, RefusesARestartThatItsWorkspaceHasNoRoomFor) {
+    std::mt19937_64 g(13);
+    linear_system s = friendly_system(g, 10);
+    workspace work(s.space, 5);
+    const std::string right = ": must be from 1 to 5, for which the workspace was made, or 0 for as much as that";
+
+    for (const int length : {6, -1}) {
+        const std::string text = "fgmres_options::restart_length = " + std::to_string(length) + right;
+        EXPECT_EQ(refusal([&] { (void)gmres(s.space, s.apply(), s.b, s.x, work, with(1e-10, length)); }), text);
+        EXPECT_EQ(refusal([&] { (void)fgmres(s.space, s.apply(), s.apply(), s.b, s.x, work, with(1e-10, length)); }),
+                  text);
+    }
+}
+
+TEST(Gmres, RestartsWhereItsWorkspaceEndsUnlessItIsToldALength) {
+    std::mt19937_64 g(14);
+    linear_system s = friendly_system(g, 30);
+    workspace work(s.space, 4);
+
+    const solve_report by_default = gmres(s.space, s.apply(), s.b, s.x, work),
+                       told = gmres(s.space, s.apply(), s.b, s.x, work, with(1e-10, 4)),
+                       shorter = gmres(s.space, s.apply(), s.b, s.x, work, with(1e-10, 3));
+
+    EXPECT_GT(by_default.restarts, 0);
+    EXPECT_EQ(by_default.history, told.history);
+    EXPECT_NE(by_default.history, shorter.history);
 }
 
 TEST(Gmres, SolvesASingularSystemWhoseSolutionExists) {

@@ -5,7 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <span>
+#include <vector>
 
 namespace {
 
@@ -67,18 +69,40 @@ TEST(HessenbergLeastSquares, IsExactForColumnsWithZeros) {
 }
 
 TEST(HessenbergLeastSquares, LeavesOutALastPivotThatVanishes) {
-    for (const double pivot : {0.0, 1e-18}) {
-        hessenberg_least_squares fit(2);
-        fit.reset(1);
-        const complex first[] = {2};
-        const complex second[] = {5, pivot};
+    for (const double size : {1.0, 1e-20})
+        for (const double pivot : {0.0, 1e-18}) {
+            hessenberg_least_squares fit(2);
+            fit.reset(1);
+            const complex first[] = {2};
+            const complex second[] = {5 * size, pivot * size};
 
-        static_cast<void>(fit.append(first, 0));
-        static_cast<void>(fit.append(second, 0));
-        const std::span<const complex> y = fit.solve(2e-16);
+            static_cast<void>(fit.append(first, 0));
+            static_cast<void>(fit.append(second, 0));
+            const std::span<const complex> y = fit.solve(2e-16);
 
-        ASSERT_EQ(y.size(), 1U) << pivot;
-        EXPECT_EQ(y[0], 0.5) << pivot;
+            ASSERT_EQ(y.size(), 1U) << size << " " << pivot;
+            EXPECT_EQ(y[0], 0.5) << size << " " << pivot;
+        }
+}
+
+// A preconditioner may make the vectors of a solve of very different sizes.
+TEST(HessenbergLeastSquares, KeepsALastColumnThatIsSmallBesideTheOthers) {
+    for (const double next : {1.0, 0.0}) {
+        std::array<std::vector<complex>, 2> solutions;
+        for (const double size : {1.0, 0x1p-70}) {
+            hessenberg_least_squares fit(2);
+            fit.reset(1);
+            const complex first[] = {3};
+            const complex second[] = {size, complex(0, 2 * size)};
+
+            static_cast<void>(fit.append(first, 1));
+            static_cast<void>(fit.append(second, next * size));
+            const std::span<const complex> y = fit.solve(2e-16);
+
+            ASSERT_EQ(y.size(), 2U) << size << " " << next;
+            solutions[size == 1 ? 0 : 1] = {y[0], y[1] * size};
+        }
+        for (std::size_t i = 0; i < 2; ++i) EXPECT_NEAR(std::abs(solutions[1][i] - solutions[0][i]), 0, 1e-15) << next;
     }
 }
 

@@ -27,7 +27,7 @@ channel_set::channel_set(const job& j, std::span<const channel_request> requests
         steps.connect();
         steps.greet_peers();
     } catch (...) {
-        const closing_scope closing(core.doing);
+        const closing_scope closing(core.own_activity);
         steps.refuse_ends();
         lanes_ = {}; // says farewell
         throw;
@@ -76,7 +76,7 @@ void channel_set::close() noexcept {
         core_ = nullptr;
         return;
     }
-    const closing_scope closing(core_->doing);
+    const closing_scope closing(core_->own_activity);
     if (worker_ != nullptr) core_->background.remove(worker_);
     worker_ = nullptr;
     core_->crossed.remove(plan_id_);
@@ -120,7 +120,7 @@ void channel_set::check_arrived(Channel& c, std::uint64_t epoch) noexcept {
 
 status channel_set::wait(std::uint64_t epoch, void* object, status (*step)(void*)) noexcept {
     if (status_ != status::ok || core_ == nullptr) return status_;
-    constexpr std::uint64_t looks_per_crossing = 16; // one look takes a millisecond or longer
+    constexpr std::uint64_t looks_per_crossing_check = 16; // one look takes a millisecond or longer
     std::uint64_t looks = 0;
     waiter waiting(*core_);
     std::array<std::size_t, std::tuple_size_v<decltype(lanes_)>> done{}; // channels at the front of each lane
@@ -144,8 +144,8 @@ status channel_set::wait(std::uint64_t epoch, void* object, status (*step)(void*
         if (status_ != status::ok || pending < 0) break;
         status_ = waiting.again(pending);
         if (status_ != status::ok) break;
-        if (waiting.looked()) {
-            if (++looks % looks_per_crossing == 0)
+        if (waiting.checked_job()) {
+            if (++looks % looks_per_crossing_check == 0)
                 status_ = core_->crossed.look(*core_, plan_id_, epoch, waiting.since());
             // A message after the first missing one may never come.
             for_each_lane([&](auto& lane) {
@@ -155,7 +155,7 @@ status channel_set::wait(std::uint64_t epoch, void* object, status (*step)(void*
             });
         }
     }
-    if (looks >= looks_per_crossing) core_->crossed.over(*core_);
+    if (looks >= looks_per_crossing_check) core_->crossed.over(*core_);
     waits_yielded_ += waiting.yielded();
     return status_;
 }

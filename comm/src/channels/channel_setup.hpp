@@ -154,14 +154,14 @@ class channel_setup {
     template <class C>
     void make_carded(std::vector<C>& lane) {
         for_each_request_of<C>([&](std::size_t i, const channel_request& r) {
-            auto& world = world_of(core_, static_cast<C*>(nullptr));
+            auto& world = world_of<C>(core_);
             if constexpr (far_direct_channel<C>)
                 lane.emplace_back(world, *core_.memory, i, r.peer, plan_id_, r.writes, r.fields);
             else
                 lane.emplace_back(world, *core_.memory, i, r.peer, plan_id_, r.send_bytes, r.receive_bytes);
         });
         if (lane.empty()) return;
-        if constexpr (requires { &C::complete; }) C::complete(world_of(core_, static_cast<C*>(nullptr)), plan_id_);
+        if constexpr (requires { &C::complete; }) C::complete(world_of<C>(core_), plan_id_);
         for (const C& c : lane) cards_[c.index()] = c.card();
     }
     /// Makes the control lines in the block; the card gives their position.

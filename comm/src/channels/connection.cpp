@@ -58,7 +58,7 @@ std::string connection_core::peers_key(char kind, std::uint32_t n) const {
 
 void connection_core::send_letter(char kind, std::uint32_t n, const std::string& body) {
     job_core& core = job.core();
-    core.windows.letters.send(core.post, core.rank, peer, own_key(kind, n), body);
+    core.windows.letters.send(core.setup_mail, core.rank, peer, own_key(kind, n), body);
 }
 
 std::uint32_t connection_core::agreed_id(bool outgoing, std::uint32_t n) const {
@@ -112,13 +112,13 @@ void join_window(connection_core& c, window_end& w, const std::string& counts_ke
     const auto is_here = [&] { return letters.find(c.peer, card_key) != nullptr; };
     mutual_wait mutual(core, c.peer, title);
     for (waiter waiting(core); waits && !is_here();) {
-        letters.collect(core.post);
+        letters.collect(core.setup_mail);
         if (is_here()) break;
         if (const auto there = peers_counts(c, counts_key))
             refuse(c, *there); // letters arrive in order: no such window
         if (c.peer == core.rank)
             throw input_error(title + ": this rank has not made its other end; " + mutual_wait::remedy);
-        if (waiting.looked()) mutual.look(waiting.since());
+        if (waiting.checked_job()) mutual.look(waiting.since());
         if (const status s = waiting.again(c.peer); s != status::ok) core.raise(s, "the other end of " + title);
     }
     if (!is_here()) return;
@@ -149,7 +149,7 @@ void connection::connect() {
     }
     if (refused) std::rethrow_exception(refused);
     c.windows.clear();
-    letters.collect(c.job.core().post);
+    letters.collect(c.job.core().setup_mail);
     if (const auto there = peers_counts(c, counts_key); there && (there->sends != c.recvs || there->recvs != c.sends))
         refuse(c, *there);
     letters.forget(c.peer, counts_key);

@@ -15,8 +15,8 @@ class far_window_end : public network_window_end<Channel> {
     /// See network_window_end().
     far_window_end(connection_core& c, const window_request& r, std::uint32_t number, std::uint32_t id)
         : base(c, r, number, id,
-               Channel(world_of(c.job.core(), static_cast<Channel*>(nullptr)), *c.job.core().memory, 0, c.peer, id,
-                       r.bytes_out(), r.bytes_in())) {}
+               Channel(world_of<Channel>(c.job.core()), *c.job.core().memory, 0, c.peer, id, r.bytes_out(),
+                       r.bytes_in())) {}
 
     [[nodiscard]] status check(std::uint64_t epoch) noexcept {
         return this->explained(this->channel_.check_part(epoch));

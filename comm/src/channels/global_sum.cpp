@@ -27,7 +27,7 @@ namespace {
 
 /// How often to look for a mismatch, in a wait and in a loop around test(). A poll may take 10 ms where ranks share
 /// cores.
-constexpr unsigned polls_per_look = 64, tests_per_look = 256;
+constexpr unsigned polls_per_mismatch_check = 64, tests_per_mismatch_check = 256;
 constexpr auto plus = [](double a, double b) { return a + b; };
 
 /// Ranks that exchange everything take one step instead of one per level. That pays while the messages of that step,
@@ -85,7 +85,7 @@ global_sum::global_sum(const comm::job& j, int max_values, std::span<const int> 
         std::vector<int> peers;
         for (const std::size_t l : swap.partners) peers.push_back(rank_at[l]);
         step& s = steps_.emplace_back();
-        s.left = swap.left;
+        s.in_first_half = swap.left;
         s.peers = peers.size();
         s.small = channels_to(j, peers, small_values, "global sum");
         s.small.find_crossed_waits(this, [](const void* object) {
@@ -111,40 +111,42 @@ global_sum::global_sum(const comm::job& j, int max_values, std::span<const int> 
 
 void global_sum::start(std::span<const double> values) noexcept {
     const std::uint64_t begin = ticks();
-    publish(values);
+    begin_sum(values);
     started_ = status_ == status::ok;
     statistics_.seconds += seconds(ticks() - begin);
 }
 
 // Waits of several threads may call this, also while one is in finish(): either it finds started_ false after it has
-// set moving_, or finish() finds moving_ set and waits. Sequentially consistent, because each stores one of the two and
+// set advancing_, or finish() finds advancing_ set and waits. Sequentially consistent, because each stores one of the two and
 // then loads the other.
 void global_sum::progress() noexcept {
-    if (!started_.load(std::memory_order_relaxed) || moving_.exchange(true)) return;
-    move();
-    moving_.store(false, std::memory_order_release);
+    if (!started_.load(std::memory_order_relaxed) || advancing_.exchange(true)) return;
+    take_ready_steps();
+    advancing_.store(false, std::memory_order_release);
 }
 
-void global_sum::move() noexcept {
+void global_sum::take_ready_steps() noexcept {
     if (!started_.load()) return;
     const std::span<double> values(sum_.data(), own_count_);
-    while (!complete() && steps_[due_].of(own_count_).has_arrived(epoch()) && await_step() == status::ok)
+    while (!complete() && steps_[due_].channels_for(own_count_).has_arrived(epoch()) && await_step() == status::ok)
         combine_step(values, plus);
 }
 
 bool global_sum::test() noexcept {
-    if (moving_.exchange(true)) return false;
-    move();
+    if (advancing_.exchange(true)) return false;
+    take_ready_steps();
     if (!complete()) {
-        (void)steps_[due_].of(own_count_).test(epoch()); // does the work of every wait, in which the message may come
-        move();
+        (void)steps_[due_]
+            .channels_for(own_count_)
+            .test(epoch()); // does the work of every wait, in which the message may come
+        take_ready_steps();
     }
-    if (!complete() && ++fruitless_tests_ % tests_per_look == 0) {
+    if (!complete() && ++fruitless_tests_ % tests_per_mismatch_check == 0) {
         look_for_mismatch(steps_[due_]);
-        if (other_ >= 0) refuse(due_ + 1);
+        if (disagreeing_rank_ >= 0) refuse(due_ + 1);
     }
     const bool done = complete();
-    moving_.store(false, std::memory_order_release);
+    advancing_.store(false, std::memory_order_release);
     return done;
 }
 
@@ -156,7 +158,7 @@ void global_sum::misused(const char* call) noexcept {
 
 std::uint32_t global_sum::own_word() const noexcept { return sum_word(own_count_, maximum_).word(); }
 
-void global_sum::publish(std::span<const double> values, bool maximum) noexcept {
+void global_sum::begin_sum(std::span<const double> values, bool maximum) noexcept {
     if (started_) misused("a sum was begun before finish() of the last");
     if (status_ != status::ok) return;
     steps_.front().small.note_thread();
@@ -178,7 +180,7 @@ void global_sum::send(step& to, std::span<const double> values) noexcept {
     const std::uint64_t k = epoch();
     const sum_label label(ordinal(), sum_word(own_word()));
     const std::size_t bytes = values.size_bytes();
-    channel_set& set = to.of(own_count_);
+    channel_set& set = to.channels_for(own_count_);
     if (bytes > line) set.for_each([&](auto& c) { claim_lines(c.target(k), c.target(k) + bytes); });
     set.for_each([&](auto& c) {
         std::ranges::copy(std::as_bytes(values), c.target(k)); // memcpy must not get a null address, even for no values
@@ -189,8 +191,8 @@ void global_sum::send(step& to, std::span<const double> values) noexcept {
 
 void global_sum::note_mismatch(int rank, std::uint32_t what) noexcept {
     status_ = status::wrong_data;
-    other_ = rank;
-    other_word_ = what;
+    disagreeing_rank_ = rank;
+    disagreeing_word_ = what;
 }
 
 template <class Channel>
@@ -222,7 +224,7 @@ void global_sum::refuse(std::size_t first) noexcept {
     const bool small = own_count_ <= small_values;
     const sum_label label = sum_label::of_refusal(ordinal());
     const double said[]{summed{job_.rank(), sum_word(own_word())}.packed(),
-                        summed{other_, sum_word(other_word_)}.packed()};
+                        summed{disagreeing_rank_, sum_word(disagreeing_word_)}.packed()};
     const auto say = [&](channel_set& set, std::uint64_t k) {
         set.for_each([&](auto& c) {
             std::memcpy(c.target(k), said, sizeof said);
@@ -238,19 +240,19 @@ void global_sum::refuse(std::size_t first) noexcept {
 status global_sum::await_step() noexcept {
     const std::uint64_t k = epoch();
     step& from = steps_[due_];
-    channel_set& set = from.of(own_count_);
+    channel_set& set = from.channels_for(own_count_);
     unsigned polls = 0;
     // All at once, instead of each after the label before it.
     if (own_count_ > small_values) set.for_each([&](auto& c) { __builtin_prefetch(c.received(k)); });
     const status waited = set.arrives_soon(k) ? status::ok : set.wait(k, [&]() noexcept {
-        if (++polls % polls_per_look == 0) look_for_mismatch(from);
+        if (++polls % polls_per_mismatch_check == 0) look_for_mismatch(from);
         return status_;
     });
     // A peer that saw the mismatch first may have ended the job already.
     if (waited == status::aborted && status_ == status::ok) look_for_mismatch(from);
     if (status_ == status::ok) status_ = waited;
     if (status_ == status::ok) set.for_each([&](auto& c) { compare(c, k); });
-    if (other_ >= 0) refuse(due_ + 1);
+    if (disagreeing_rank_ >= 0) refuse(due_ + 1);
     return status_;
 }
 
@@ -262,13 +264,13 @@ void global_sum::combine_step(std::span<double> values, Combine combine) noexcep
     const auto received = [&](auto& c) { return reinterpret_cast<const double*>(c.received(k)); };
     if (due_ == 0) {
         parts_[leaf_of_[job_.rank()] - first_leaf_] = own_.data();
-        s.of(n).for_each([&](auto& c) { parts_[leaf_of_[c.peer()] - first_leaf_] = received(c); });
+        s.channels_for(n).for_each([&](auto& c) { parts_[leaf_of_[c.peer()] - first_leaf_] = received(c); });
         over_leaves(parts_.data(), {0, parts_.size()}, n, values.data(), scratch_.data(), combine);
     } else {
         const double* other = nullptr; // if two ranks send it, both send the same
-        s.of(n).for_each([&](auto& c) { other = received(c); });
+        s.channels_for(n).for_each([&](auto& c) { other = received(c); });
         for (std::size_t i = 0; i < n; ++i)
-            values[i] = s.left ? combine(values[i], other[i]) : combine(other[i], values[i]);
+            values[i] = s.in_first_half ? combine(values[i], other[i]) : combine(other[i], values[i]);
     }
     if (++due_ < steps_.size()) send(steps_[due_], values);
 }
@@ -291,15 +293,15 @@ status global_sum::finish_steps(std::span<double> values, std::uint64_t begin, C
 status global_sum::finish(std::span<double> values) noexcept {
     const std::uint64_t begin = ticks();
     if (!started_) misused("finish() without start()");
-    started_ = false;                     // from now on progress() leaves the sum alone
-    while (moving_.load()) sched_yield(); // another thread of this rank, which may have lost its core
+    started_ = false;                        // from now on progress() leaves the sum alone
+    while (advancing_.load()) sched_yield(); // another thread of this rank, which may have lost its core
     if (values.size() != own_count_) misused("finish() of another number of values than start() had");
     if (status_ == status::ok && due_ > 0) std::copy_n(sum_.data(), own_count_, values.data());
     return finish_steps(values, begin, plus);
 }
 
 status global_sum::operator()(std::span<double> values) noexcept {
-    publish(values);
+    begin_sum(values);
     return finish_steps(values, ticks(), plus); // the clock is read while the messages travel
 }
 
@@ -311,7 +313,7 @@ void global_sum::finish_or_throw(std::span<double> values) { or_throw(finish(val
 void global_sum::maximum_or_throw(std::span<double> values) { or_throw(maximum(values)); }
 
 status global_sum::maximum(std::span<double> values) noexcept {
-    publish(values, true);
+    begin_sum(values, true);
     // A NaN anywhere makes the result NaN; std::max would lose it.
     return finish_steps(values, ticks(), [](double a, double b) { return std::isnan(a) || a > b ? a : b; });
 }
@@ -328,11 +330,12 @@ std::string global_sum::pending() const {
     if (own_count_ > max_values_) {
         return "'global sum' of " + values(own_count_) + ", made for up to " + std::to_string(max_values_);
     }
-    if (other_ >= 0) {
+    if (disagreeing_rank_ >= 0) {
         return "'global sum': rank " + std::to_string(job_.rank()) + does(own_word()) +
-               (own_count_ == 1 ? " value, rank " : " values, rank ") + std::to_string(other_) + does(other_word_);
+               (own_count_ == 1 ? " value, rank " : " values, rank ") + std::to_string(disagreeing_rank_) +
+               does(disagreeing_word_);
     }
-    return steps_[std::min(due_, steps_.size() - 1)].of(own_count_).pending(epoch());
+    return steps_[std::min(due_, steps_.size() - 1)].channels_for(own_count_).pending(epoch());
 }
 
 } // namespace halocline::comm

@@ -57,7 +57,7 @@ class mutual_wait {
 
     void tell() {
         const std::string body = wire_writer().number(own_).number(answered_).text(title_).take();
-        core_.windows.letters.send(core_.post, core_.rank, peer_, key, body);
+        core_.windows.letters.send(core_.setup_mail, core_.rank, peer_, key, body);
     }
 
     job_core& core_;

@@ -2,6 +2,7 @@
 #include "near_window_end.hpp"
 
 #include "node/copy_claimed.hpp"
+#include "park_until_farewell.hpp"
 
 #include <halocline/comm/detail/claim_lines.hpp>
 #include <halocline/comm/detail/copy_bytes.hpp>
@@ -23,28 +24,25 @@ constexpr std::size_t least_helped = 16 * 1024, least_helped_by_system = 64 * 10
 } // namespace
 
 near_window_end::near_window_end(job_core& core, const window_request& r)
-    : core_(core), request_(r),
-      exposed_(r.bytes() >= (r.sends ? least_helped : largest_in_slot + 1) && core.memory->contains(r.buffer)),
-      block_(core, shm_channel::block_bytes(exposed_ ? 0 : r.bytes_in()) + (exposed_ ? sizeof(helped_copy) : 0)) {
+    : core_(core), request_(r), peer_accesses_buffer_(r.bytes() >= (r.sends ? least_helped : largest_in_slot + 1) &&
+                                                      core.memory->contains(r.buffer)),
+      block_(core, shm_channel::block_bytes(peer_accesses_buffer_ ? 0 : r.bytes_in()) +
+                       (peer_accesses_buffer_ ? sizeof(helped_copy) : 0)) {
     new (block_.start()) control_line;
-    if (!exposed_) return;
+    if (!peer_accesses_buffer_) return;
     new (block_.start() + sizeof(control_line)) helped_copy;
     core.memory->pin(r.buffer);
 }
 
 near_window_end::~near_window_end() {
     if (core_.in_forked_child()) return;
-    const closing_scope closing(core_.doing);
+    const closing_scope closing(core_.own_activity);
     if (channel_) channel_->close();
-    if (unmatched_) { // nobody will say farewell
-        if (exposed_) core_.memory->unpin(request_.buffer);
+    if (peer_never_connects_) { // nobody will say farewell
+        if (peer_accesses_buffer_) core_.memory->unpin(request_.buffer);
         return;
     }
-    const auto* const line = reinterpret_cast<const control_line*>(block_.start());
-    parked_block parked = block_.release();
-    parked.lines.push_back(line);
-    if (exposed_) parked.pinned.push_back(request_.buffer);
-    core_.park(std::move(parked));
+    park_until_farewell(core_, block_, peer_accesses_buffer_ ? request_.buffer : nullptr);
 }
 
 void near_window_end::tell(wire_writer& card) const {
@@ -60,18 +58,19 @@ void near_window_end::connect(wire_reader& card, int peer, std::uint32_t id) {
     const std::size_t bytes = request_.bytes();
     const buffer_place& source = request_.sends ? own : theirs;
     const buffer_place& target = request_.sends ? theirs : own;
-    direct_ = bytes > largest_in_slot && target.in_slab != 0;
-    const std::size_t out = direct_ ? 0 : request_.bytes_out(), in = direct_ ? 0 : request_.bytes_in();
+    into_receivers_buffer_ = bytes > largest_in_slot && target.in_slab != 0;
+    const std::size_t out = into_receivers_buffer_ ? 0 : request_.bytes_out(),
+                      in = into_receivers_buffer_ ? 0 : request_.bytes_in();
     channel_.emplace(std::size_t{0}, peer, id, out, in, remote_block, block_.start());
     helped_from_ = source.in_slab != 0 ? least_helped : least_helped_by_system;
-    if (direct_ && source.address != 0 && bytes >= helped_from_)
-        shared_ =
+    if (into_receivers_buffer_ && source.address != 0 && bytes >= helped_from_)
+        helped_ =
             reinterpret_cast<helped_copy*>((request_.sends ? remote_block : block_.start()) + sizeof(control_line));
     if (!request_.sends) {
-        if (shared_ != nullptr) reach_source(peer_memory(core_, peer, probe, source.in_slab == 0), source);
+        if (helped_ != nullptr) reach_source(peer_memory(core_, peer, probe, source.in_slab == 0), source);
         return;
     }
-    if (direct_) remote_ = base + target.address;
+    if (into_receivers_buffer_) remote_ = base + target.address;
     const path wish = core_.options.path;
     const costs c = leaves_streaming(wish) && core_.measured ? *core_.measured : costs{};
     streaming_ = streaming_watch(c, bytes, streaming_pays(wish, c, bytes));
@@ -82,7 +81,7 @@ void near_window_end::connect(wire_reader& card, int peer, std::uint32_t id) {
 /// of another thread of this process is not.
 void near_window_end::reach_source(const peer_memory& memory, buffer_place source) {
     if (source.in_slab != 0 || !memory.is_same_process()) source_ = memory.at(source);
-    if (!source_.is_reachable()) shared_ = nullptr;
+    if (!source_.is_reachable()) helped_ = nullptr;
 }
 
 void near_window_end::look_for_peer(std::byte* to, std::size_t bytes) noexcept {
@@ -106,12 +105,12 @@ void near_window_end::write(std::byte* to, const std::byte* from, std::size_t by
 void near_window_end::copy(std::uint64_t step, std::size_t bytes) noexcept {
     std::byte* const to = target(step);
     // Streamed messages are left to the sender: a receiver would pull in lines that are far away.
-    if (shared_ == nullptr || bytes < helped_from_ || streaming_.streamed()) return write(to, request_.buffer, bytes);
+    if (helped_ == nullptr || bytes < helped_from_ || streaming_.streamed()) return write(to, request_.buffer, bytes);
     // Nobody looks at the previous step's counter any more: the receiver has begun this step.
-    shared_->next.store(0, std::memory_order_relaxed);
-    shared_->offered.bytes = bytes;
-    shared_->offered.step.store(step, std::memory_order_release);
-    const std::uint64_t own = copy_pieces(shared_->next, bytes, [&](std::uint64_t start, std::uint64_t n) {
+    helped_->next.store(0, std::memory_order_relaxed);
+    helped_->offered.bytes = bytes;
+    helped_->offered.step.store(step, std::memory_order_release);
+    const std::uint64_t own = copy_pieces(helped_->next, bytes, [&](std::uint64_t start, std::uint64_t n) {
         write(to + start, request_.buffer + start, n);
     });
     copied_by_peer_ += pieces_of(bytes) - own;
@@ -126,24 +125,24 @@ void near_window_end::copy_offered(std::uint64_t step) noexcept {
         std::atomic_thread_fence(std::memory_order_acquire);
         if (!copied || (source_.mapped() == nullptr && shm_channel::closed(*channel_->line()))) refused_ = true;
     };
-    copied_here_ += copy_pieces(shared_->next, shared_->offered.bytes, read);
-    shared_->received.store(copied_here_ | (refused_ ? helped_copy::refused : 0), std::memory_order_release);
+    copied_here_ += copy_pieces(helped_->next, helped_->offered.bytes, read);
+    helped_->received.store(copied_here_ | (refused_ ? helped_copy::refused : 0), std::memory_order_release);
 }
 
 void near_window_end::mend(std::uint64_t step, std::size_t bytes) noexcept {
     write(target(step), request_.buffer, bytes);
-    shared_->offered.mended.store(true, std::memory_order_release);
+    helped_->offered.mended.store(true, std::memory_order_release);
     copied_by_peer_ = 0;
-    shared_ = nullptr;
+    helped_ = nullptr;
 }
 
 std::string near_window_end::describe() const {
-    std::string how = direct_ ? "into the receiver's buffer" : "into the receiver's slot";
-    if (shared_ != nullptr) how += ", pieces by the receiver while that waits";
-    if (shared_ != nullptr && helped_from_ == least_helped_by_system) how += ", by process_vm_readv if it may";
+    std::string how = into_receivers_buffer_ ? "into the receiver's buffer" : "into the receiver's slot";
+    if (helped_ != nullptr) how += ", pieces by the receiver while that waits";
+    if (helped_ != nullptr && helped_from_ == least_helped_by_system) how += ", by process_vm_readv if it may";
     if (copied_here_ > 0) how += " (" + std::to_string(copied_here_) + " so far)";
     if (refused_) how += ", none since the system refused one";
-    if (!request_.sends && !direct_ && request_.buffer != nullptr) how += ", copied from there";
+    if (!request_.sends && !into_receivers_buffer_ && request_.buffer != nullptr) how += ", copied from there";
     if (streaming_.streamed()) how += ", past the sender's cache";
     if (const std::string when = streaming_.describe(); !when.empty()) how += "; " + when;
     return how;

@@ -53,7 +53,7 @@ class near_window_end {
     // For all of these see window_way.
     void tell(wire_writer& card) const;
     void connect(wire_reader& card, int peer, std::uint32_t id);
-    void refuse() noexcept { unmatched_ = true; }
+    void refuse() noexcept { peer_never_connects_ = true; }
     [[nodiscard]] bool is_connected(status&) const noexcept { return true; }
 
     [[nodiscard]] bool sent(std::uint64_t) const noexcept { return true; }
@@ -61,17 +61,21 @@ class near_window_end {
         return lacks_pieces() ? status::aborted : channel_->check_part(step);
     }
 
-    [[nodiscard]] std::uint64_t token_to_fill(std::uint64_t step) const noexcept { return direct_ ? step : step - 1; }
+    [[nodiscard]] std::uint64_t token_to_fill(std::uint64_t step) const noexcept {
+        return into_receivers_buffer_ ? step : step - 1;
+    }
     [[nodiscard]] std::uint64_t token_to_send(std::uint64_t step) const noexcept { return token_to_fill(step); }
     [[nodiscard]] bool has_token(std::uint64_t token) const noexcept { return channel_->arrived(token); }
-    [[nodiscard]] std::byte* target(std::uint64_t step) noexcept { return direct_ ? remote_ : channel_->target(step); }
+    [[nodiscard]] std::byte* target(std::uint64_t step) noexcept {
+        return into_receivers_buffer_ ? remote_ : channel_->target(step);
+    }
     /// Streamed or not, as is best now.
     void write(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
     void copy(std::uint64_t step, std::size_t bytes) noexcept;
     /// If the receiver could not copy its pieces, copies all.
     [[nodiscard]] bool is_copied(std::uint64_t step, std::size_t bytes) noexcept {
         if (copied_by_peer_ == 0) return true;
-        const std::uint64_t received = shared_->received.load(std::memory_order_acquire);
+        const std::uint64_t received = helped_->received.load(std::memory_order_acquire);
         if ((received & ~helped_copy::refused) < copied_by_peer_) return false;
         if ((received & helped_copy::refused) != 0) mend(step, bytes);
         return true;
@@ -82,13 +86,13 @@ class near_window_end {
     /// polls.)
     void step_begins(std::uint64_t step) noexcept {
         stamp_ = ticks();
-        if (direct_) return prefetch_token(step);
+        if (into_receivers_buffer_) return prefetch_token(step);
         if (request_.bytes() > largest_in_slot) return; // write() claims or bypasses its lines
         for (std::size_t i = 0; i < request_.bytes(); i += 64) prefetch_for_writing(target(step) + i);
         channel_->prepare(step);
     }
     void step_ended(std::uint64_t step) const noexcept {
-        if (!direct_) prefetch_token(step);
+        if (!into_receivers_buffer_) prefetch_token(step);
     }
     /// Only now and then (docs/decisions/0032-paths-follow-the-machine.md).
     void look_for_peer(std::byte* to, std::size_t bytes) noexcept;
@@ -98,13 +102,13 @@ class near_window_end {
         return channel_->arrived(step) && (!lacks_pieces() || shm_channel::closed(*channel_->line()));
     }
     void help(std::uint64_t step) noexcept {
-        if (shared_ != nullptr && step != last_helped_ && shared_->offered.step.load(std::memory_order_acquire) == step)
+        if (helped_ != nullptr && step != last_helped_ && helped_->offered.step.load(std::memory_order_acquire) == step)
             copy_offered(step);
     }
     [[nodiscard]] const std::byte* received(std::uint64_t step) const noexcept { return channel_->received(step); }
     [[nodiscard]] std::size_t bytes(std::uint64_t step) const noexcept { return channel_->label(step).bytes; }
     void take(std::uint64_t step, std::size_t bytes) const noexcept {
-        if (!direct_) copy_bytes(request_.buffer, received(step), bytes);
+        if (!into_receivers_buffer_) copy_bytes(request_.buffer, received(step), bytes);
     }
 
     [[nodiscard]] std::string describe() const;
@@ -120,15 +124,15 @@ class near_window_end {
     void mend(std::uint64_t step, std::size_t bytes) noexcept;
     /// Receiver: must the sender still copy a message of which the system refused a piece?
     [[nodiscard]] bool lacks_pieces() const noexcept {
-        return refused_ && !shared_->offered.mended.load(std::memory_order_acquire);
+        return refused_ && !helped_->offered.mended.load(std::memory_order_acquire);
     }
 
     job_core& core_;
     const window_request& request_;
-    bool exposed_; // the user's buffer lies in this rank's slab, and the peer reads or writes it there
-    bool unmatched_ = false;
+    bool peer_accesses_buffer_; // the user's buffer lies in this rank's slab, and the peer reads or writes it there
+    bool peer_never_connects_ = false;
     memory_probe probe_;                              // lets the peer find out whether it can read this process
-    bool direct_ = false;                             // messages go into the receiver's own buffer
+    bool into_receivers_buffer_ = false;              // messages go into the receiver's own buffer
     slab_block block_;                                // in this rank's slab: control line, and slots unless direct
     std::byte* remote_ = nullptr;                     // sender: the peer's buffer, if direct
     peer_buffer source_;                              // receiver: the peer's buffer, if direct
@@ -136,7 +140,7 @@ class near_window_end {
     streaming_watch streaming_;                       // sender
     std::uint64_t stamp_ = 0;                         // sender: when the step began
     bool claims_ = false;                             // sender: claim lines that the peer has read (decision 0010)
-    helped_copy* shared_ = nullptr;                   // set if the receiver may copy pieces
+    helped_copy* helped_ = nullptr;                   // set if the receiver may copy pieces
     std::size_t helped_from_ = 0;                     // message size from which on it does
     bool refused_ = false;                            // receiver: one of its pieces was refused
     std::uint64_t copied_by_peer_ = 0;                // sender: pieces, in all steps

@@ -38,7 +38,7 @@ class network_window_end {
         if (peer_connected_) return true;
         try {
             const std::string word = connection_.peers_key(request_.sends ? 'R' : 'S', number_);
-            core_.windows.letters.collect(core_.post);
+            core_.windows.letters.collect(core_.setup_mail);
             if (core_.windows.letters.find(connection_.peer, word) == nullptr) return false;
             core_.windows.letters.forget(connection_.peer, word);
         } catch (const std::exception& e) {
@@ -65,11 +65,10 @@ class network_window_end {
     network_window_end(connection_core& c, const window_request& r, std::uint32_t number, std::uint32_t id,
                        Channel channel)
         : connection_(c), request_(r), number_(number), core_(c.job.core()), channel_(std::move(channel)) {
-        if constexpr (requires { &Channel::complete; })
-            Channel::complete(world_of(core_, static_cast<Channel*>(nullptr)), id);
+        if constexpr (requires { &Channel::complete; }) Channel::complete(world_of<Channel>(core_), id);
     }
     ~network_window_end() {
-        const closing_scope closing(core_.doing);
+        const closing_scope closing(core_.own_activity);
         if (core_.in_forked_child())
             leave_to_parent(channel_);
         else

@@ -2,9 +2,9 @@
 #include "small_window_end.hpp"
 
 #include "job/peer_memory.hpp"
+#include "park_until_farewell.hpp"
 
 #include <new>
-#include <utility>
 
 namespace halocline::comm {
 
@@ -19,13 +19,10 @@ small_window_end::small_window_end(job_core& core, const window_request& r)
 
 small_window_end::~small_window_end() {
     if (core_.in_forked_child()) return;
-    const closing_scope closing(core_.doing);
+    const closing_scope closing(core_.own_activity);
     if (remote_line_ != nullptr) remote_line_->half[1].end.store(last_ + 1, std::memory_order_release);
-    if (unmatched_) return; // nobody will say farewell
-    const control_line* const farewell = &line();
-    parked_block parked = block_.release();
-    parked.lines.push_back(farewell);
-    core_.park(std::move(parked));
+    if (peer_never_connects_) return; // nobody will say farewell
+    park_until_farewell(core_, block_);
 }
 
 void small_window_end::tell(wire_writer& card) const { card.number(place_of(core_, block_.start()).address); }

@@ -85,7 +85,7 @@ class small_window_end {
     // For all of these see window_way.
     void tell(wire_writer& card) const;
     void connect(wire_reader& card, int peer, std::uint32_t id);
-    void refuse() noexcept { unmatched_ = true; }
+    void refuse() noexcept { peer_never_connects_ = true; }
     [[nodiscard]] bool is_connected(status&) const noexcept { return true; }
 
     [[nodiscard]] bool sent(std::uint64_t) const noexcept { return true; }
@@ -98,8 +98,8 @@ class small_window_end {
         return l.window_id == id_ ? status::ok : status::wrong_data;
     }
 
-    /// A slot was last used eight steps ago, which are over once a later one has begun. If the receiver has left, nobody
-    /// need guess how far it came.
+    /// Step k reuses the slot of step k - 8, so it may be filled once the receiver has begun step k - 7. After the
+    /// receiver's farewell, which says how far it came, token k - 1 is asked for: check() tells whether it began that step.
     [[nodiscard]] std::uint64_t token_to_fill(std::uint64_t step) const noexcept {
         constexpr std::uint64_t most_ahead = window_slots::count - 1;
         return end() != 0 ? step - 1 : step <= most_ahead ? 0 : step - most_ahead;
@@ -173,7 +173,7 @@ class small_window_end {
     control_line* remote_line_ = nullptr;
     window_slots slots_; // both ends': the receiver's
     std::uint32_t id_ = 0;
-    bool unmatched_ = false;
+    bool peer_never_connects_ = false;
     std::uint64_t last_ = 0;  // the last step whose message was sent, or that has begun
     std::uint64_t known_ = 0; // sender: the last token seen
 };

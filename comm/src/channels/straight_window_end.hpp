@@ -69,8 +69,8 @@ class straight_window_end : private straight_places, public network_window_end<C
     /// See network_window_end().
     straight_window_end(connection_core& c, const window_request& r, std::uint32_t number, std::uint32_t id)
         : straight_places(c, r), base(c, r, number, id,
-                                      Channel(world_of(c.job.core(), static_cast<Channel*>(nullptr)),
-                                              *c.job.core().memory, c.peer, id, r.sends, r.bytes(), registered())) {}
+                                      Channel(world_of<Channel>(c.job.core()), *c.job.core().memory, c.peer, id,
+                                              r.sends, r.bytes(), registered())) {}
 
     void tell(wire_writer& card) const {
         base::tell(card);

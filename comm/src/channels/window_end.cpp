@@ -74,7 +74,7 @@ void window_end::say_never_connected() noexcept {
 bool window_end::partner_never_connected() noexcept {
     try {
         keyed_letters& letters = core().windows.letters;
-        letters.collect(core().post);
+        letters.collect(core().setup_mail);
         return letters.find(never_connected_) != nullptr;
     } catch (const std::exception&) { // a peer that can't be reached any more is the wait's business
         return false;
@@ -113,7 +113,8 @@ status window_end::until(Done done) noexcept {
         core().windows.push_due(); // the peer may be waiting for what this rank still has to send
         help();                    // after that, so that the peer copies, too
         if (const status s = waiting.again(connection_->peer); s != status::ok) status_ = s;
-        if (waiting.looked() && status_ == status::ok && ++looks % looks_per_letter == 0 && partner_never_connected())
+        if (waiting.checked_job() && status_ == status::ok && ++looks % looks_per_partner_check == 0 &&
+            partner_never_connected())
             status_ = core().left_by(connection_->peer);
     }
     return status_;
@@ -137,7 +138,7 @@ bool window_end::may_fill(std::size_t at, std::size_t bytes) noexcept {
         misused("insert() that is not between init() and post()");
     else if (at > request_.bytes() || bytes > request_.bytes() - at)
         misused("insert() of elements that the window doesn't have");
-    return status_ == status::ok;
+    return seen_status() == status::ok;
 }
 
 bool window_end::has_member(team t) noexcept {
@@ -256,12 +257,11 @@ void window_end::help() noexcept {
 }
 
 bool window_end::test() noexcept {
-    if (status_ != status::ok || phase_ == phase::idle) return true;
-    if (phase_ != phase::posted) return false;
+    if (status_ != status::ok || phase_ != phase::posted) return true; // wait() would return at once
     if (move_on()) return true;
     help();
     if (status_ == status::ok) status_ = after_fruitless_test(core(), fruitless_tests_, connection_->peer);
-    if (status_ == status::ok && fruitless_tests_ % (looks_per_letter * calls_per_look) == 0 &&
+    if (status_ == status::ok && fruitless_tests_ % (looks_per_partner_check * tests_per_death_check) == 0 &&
         partner_never_connected())
         status_ = core().left_by(connection_->peer);
     return status_ != status::ok;

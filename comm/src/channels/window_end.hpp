@@ -20,6 +20,7 @@
 #include <halocline/comm/detail/verbs_channel.hpp>
 #include <halocline/comm/wrong_call.hpp>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -87,8 +88,8 @@ class window_end final : public due_send {
     }
     [[nodiscard]] job_core& core() const { return core_; }
     [[nodiscard]] const std::string& transport() const { return core().members[connection_->peer].transport; }
-    /// looks_per_letter: a partner that is destroyed before it connects is noticed after so many milliseconds.
-    static constexpr std::uint64_t looks_per_letter = 32;
+    /// looks_per_partner_check: a partner that is destroyed before it connects is noticed after so many milliseconds.
+    static constexpr std::uint64_t looks_per_partner_check = 32;
     template <class Done>
     status until(Done done) noexcept;
     /// Checks the message or token of that epoch. If false, the error became the window's status.
@@ -109,13 +110,14 @@ class window_end final : public due_send {
     void help() noexcept;
     /// Sends this step's message or token, now or in a later wait.
     void send_soon() noexcept;
-    /// `how`: a literal, or a team that has no such member.
+    /// `how`: a literal, or a team that has no such member. Members of a team may be refused at the same time.
     template <class How>
     status misused(How how) noexcept {
-        if (status_ != status::ok) return status_;
-        misuse_.note(how);
-        return status_ = status::misused;
+        misuse_.note_first(how, status_);
+        return seen_status();
     }
+    /// status_, where another member of a team may be refused meanwhile.
+    [[nodiscard]] status seen_status() noexcept { return std::atomic_ref(status_).load(std::memory_order_acquire); }
 
     std::shared_ptr<connection_core> connection_;
     job_core& core_; // connection_'s

@@ -32,8 +32,8 @@ concept window_way = requires(W& w, const W& fixed, wire_writer& own_card, wire_
     { w.sent(step) } -> std::same_as<bool>;
     { w.check(step) } -> std::same_as<status>;
 
-    // The sender: which token permits writing to target(step), and sending what is there (0: none is needed), and is it
-    // here?
+    // The sender: token_to_fill(step) permits writing at target(step), token_to_send(step) sending what is there; 0: none
+    // is needed. has_token(): has it come?
     { fixed.token_to_fill(step) } -> std::same_as<std::uint64_t>;
     { fixed.token_to_send(step) } -> std::same_as<std::uint64_t>;
     { w.has_token(token) } -> std::same_as<bool>;

@@ -185,7 +185,7 @@ void socket_plane::hear(link& l) {
             const auto word = body.number<far_word>();
             if (word == far_word::awake) l.awaits = false;
             if (word == far_word::are_you_awake) l.owes = owes_ = true; // answered in look(), once this rank waits
-            core_.stalls.heard(l.rank, word, body.number<std::int32_t>());
+            core_.stall_reports.heard(l.rank, word, body.number<std::int32_t>());
             break;
         }
         }
@@ -304,13 +304,13 @@ std::vector<std::string> socket_plane::transfer(std::span<const int> peers_to, s
     const std::uint64_t since = ticks();
     using steady = std::chrono::steady_clock;
     const steady::time_point start = steady::now();
-    int gone = -1;
+    int had_left = -1;
     while (const std::optional<int> peer = take_messages(from, in)) {
         core_.awaits(*peer);
-        core_.check_or_raise(*peer, since, operation, gone);
+        core_.check_or_raise(*peer, since, operation, *peer == had_left);
         // A rank with a core of its own stays awake for what takes less time than falling asleep and waking up.
         const bool soon = core_.spin.has_own_core() && steady::now() - start < std::chrono::microseconds(100);
-        gone = read_and_write(*peer, in.size() < from.size(), soon ? 0 : look_every_ms) ? *peer : -1;
+        had_left = read_and_write(*peer, in.size() < from.size(), soon ? 0 : look_every_ms) ? *peer : -1;
     }
     return in;
 }

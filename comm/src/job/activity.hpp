@@ -12,10 +12,11 @@ namespace halocline::comm {
 struct activity {
     /// Since when (ticks) the rank has been in a destructor of this library; 0: it is not.
     std::atomic<std::uint64_t> closing{0};
-    std::atomic<bool> noticed{false};    ///< has it noticed the end of the job?
-    std::atomic<bool> raised{false};     ///< was an exception of the job thrown, possibly only on this rank?
-    std::atomic<std::uint64_t> calls{0}; ///< of other libraries that may not return, begun and ended: odd while in one
-    std::atomic<int> called_for{-1};     ///< the peer that such a call needs; -1: several
+    std::atomic<bool> knows_of_end{false};    ///< has it noticed the end of the job?
+    std::atomic<bool> threw_job_error{false}; ///< was an exception of the job thrown, possibly only on this rank?
+    /// Calls of other libraries that may not return, begun and ended: odd while in one.
+    std::atomic<std::uint64_t> library_calls{0};
+    std::atomic<int> library_call_for{-1}; ///< the peer that such a call needs; -1: several
 };
 
 /// Marks a call of another library while it lasts; deadlines are not checked inside it.
@@ -24,11 +25,11 @@ class blocking_call {
     /// `of`: nullptr if nobody watches.
     blocking_call(activity* of, int peer) noexcept : activity_(of) {
         if (activity_ == nullptr) return;
-        activity_->called_for.store(peer, std::memory_order_relaxed);
-        activity_->calls.fetch_add(1, std::memory_order_release);
+        activity_->library_call_for.store(peer, std::memory_order_relaxed);
+        activity_->library_calls.fetch_add(1, std::memory_order_release);
     }
     ~blocking_call() {
-        if (activity_ != nullptr) activity_->calls.fetch_add(1, std::memory_order_release);
+        if (activity_ != nullptr) activity_->library_calls.fetch_add(1, std::memory_order_release);
     }
     blocking_call(const blocking_call&) = delete;
     blocking_call& operator=(const blocking_call&) = delete;

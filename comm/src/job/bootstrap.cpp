@@ -148,8 +148,8 @@ void connect_ranks(job_core& core, unix_listener listener, far_side far, const s
                    const std::string& secret) {
     auto plane = std::make_unique<socket_plane>(core, std::move(listener), around.near, secret);
     socket_plane& sockets = *plane;
-    core.post = plane.get();
-    core.watch = std::move(plane);
+    core.setup_mail = plane.get();
+    core.alive = std::move(plane);
     if (far.listener) sockets.connect_far(std::move(*far.listener), around.far, secret);
 }
 
@@ -174,7 +174,7 @@ std::shared_ptr<job_core> join(bootstrap start, const job_options& options, std:
     check_limits(cards, memory ? memory->bytes() : 0);
     auto core = std::make_shared<job_core>(start.rank, start.ranks, options, start.launcher, std::move(memory));
     core->networks.mpi = start.mpi;
-    if (start.mpi) start.mpi->tell_calls(&core->doing);
+    if (start.mpi) start.mpi->tell_calls(&core->own_activity);
     surroundings around = sort_by_node(*core, cards);
     check_transport_names(options.transports, core->networks.mpi != nullptr, start.ranks);
     const int ranks_here = static_cast<int>(around.near.size()) + 1;
@@ -185,7 +185,8 @@ std::shared_ptr<job_core> join(bootstrap start, const job_options& options, std:
     connect_ranks(*core, std::move(listener), std::move(far), around, cards[0].secret);
     // MPI launchers end all ranks as soon as they see one die.
     if (start.ranks > 1 && grace.count() > 0)
-        core->guard = std::make_unique<watchdog>(*core, grace, start.launcher != local_launcher, start.launcher_end);
+        core->own_watchdog =
+            std::make_unique<watchdog>(*core, grace, start.launcher != local_launcher, start.launcher_end);
 
     const job j(core);
     refusals refused{std::move(around.why_no_shm), {}};

@@ -112,7 +112,7 @@ std::string combine_as(job_core& core, call kind, std::string mine, const mail::
     joint own;
     own.kind = kind;
     own.value = std::move(mine);
-    joint all = joint::of(core.post->combine(own.text(), join_alike, operation));
+    joint all = joint::of(core.setup_mail->combine(own.text(), join_alike, operation));
     if (all.there < 0 && all.kind == kind) return std::move(all.value);
     if (all.there < 0) { // the ranks above have agreed on another call
         const call theirs = std::exchange(all.kind, kind);
@@ -273,7 +273,7 @@ std::vector<std::string> job::exchange(std::span<const int> peers, std::span<con
         }
     }
     if (others.empty()) return in;
-    std::vector<std::string> got = core_->post->exchange(others, messages, "a set-up exchange with its peers");
+    std::vector<std::string> got = core_->setup_mail->exchange(others, messages, "a set-up exchange with its peers");
     for (std::size_t i = 0, k = 0; i < peers.size(); ++i) {
         if (peers[i] == rank()) continue;
         strip(*core_, call::exchange, peers[i], got[k]);

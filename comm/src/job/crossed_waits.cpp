@@ -26,7 +26,7 @@ void clear(failure_record& own) noexcept {
 /// Does the process have threads besides those known to begin nothing behind the back of a rank that waits?
 bool has_other_threads(const job_core& core) noexcept {
     try {
-        const int own = core.known_threads + (core.guard ? 1 : 0), all = look_at("self").threads;
+        const int own = core.known_threads + (core.own_watchdog ? 1 : 0), all = look_at("self").threads;
         return all == 0 || all > own;
     } catch (...) {
         return true;
@@ -37,7 +37,7 @@ bool has_other_threads(const job_core& core) noexcept {
 /// what the peer waits for: such a thread has nearly all the time that a wait may take.
 bool is_late_enough(job_core& core, std::uint64_t since) noexcept {
     const double deadline = std::chrono::duration<double>(core.options.deadline).count();
-    return !has_other_threads(core) || core.stalls.waited(since) > 0.9 * deadline;
+    return !has_other_threads(core) || core.stall_reports.waited(since) > 0.9 * deadline;
 }
 
 /// What one of two ranks waits for.
@@ -121,7 +121,7 @@ status crossed_waits::look(job_core& core, std::uint32_t plan_id, std::uint64_t 
         } catch (...) { // no memory for the text
             core.publish(status::aborted, first, "ranks make different calls");
         }
-        core.notice();
+        core.note_rank_knows();
         return core.failed();
     }
     return status::ok;

@@ -2,9 +2,9 @@
 // Two ranks that wait for each other, each in a call that the other has not made: start() against start_reverse(), sums
 // or exchanges in different orders. Neither wait would end before its deadline.
 //
-// Each rank judges only itself. In a wait that lasts it writes into its record what it waits for, and, once it sees that
-// a peer waits for something that it has not begun, that it has not. It begins nothing before its wait ends. So if two
-// ranks say that of what the other waits for, neither wait can end. Messages under way, peers that are ahead, and calls
+// A rank that has waited for a while writes what it waits for into its record. If it sees that a peer waits for
+// something that it has not begun, it writes that, too. It begins nothing before its own wait ends; so if two ranks have
+// each written this about what the other waits for, neither wait can end. Messages under way, peers that are ahead, and calls
 // that cross but overlap (begin A, begin B; begin B, begin A) don't look like that. A rank of which several threads
 // begin epochs says nothing: one of them may begin what the peer waits for during the wait of another. A rank whose
 // process has threads that have begun nothing yet, and might, says so only when the deadline is about to end the job.

@@ -24,7 +24,7 @@ void job_core::publish(status why, int culprit, std::string_view text) noexcept 
     if (networks.mpi) networks.mpi->leave(); // MPI_Finalize would wait for the dead
     // This rank reports what the others get, even if another's record came first.
     const job_end& first = memory->record().settle(mine);
-    if (watch) watch->tell_far(first);
+    if (alive) alive->tell_far(first);
     for (int r = 0; r < ranks; ++r) {
         if (r == rank || peer_base[r] == nullptr) continue;
         (void)record_of(r).write(0, first);
@@ -36,33 +36,33 @@ status job_core::failed() const noexcept {
     return end != nullptr ? end->why : status::ok;
 }
 
-status job_core::check(int peer, std::uint64_t since, int gone) noexcept {
-    const status s = look(peer, since, gone);
-    if (s != status::ok) notice();
+status job_core::check_wait(int peer, std::uint64_t since, bool peer_had_left) noexcept {
+    const status s = find_failure(peer, since, peer_had_left);
+    if (s != status::ok) note_rank_knows();
     return s;
 }
 
-void job_core::notice() noexcept {
-    doing.noticed.store(true, std::memory_order_relaxed);
+void job_core::note_rank_knows() noexcept {
+    own_activity.knows_of_end.store(true, std::memory_order_relaxed);
     if (networks.mpi) networks.mpi->leave(); // even if another rank wrote the record
     // Before this rank's buffers are released, and before libfabric closes the connections of the dead.
     if (networks.ofi) networks.ofi->leave();
 }
 
-status job_core::look(int peer, std::uint64_t since, int gone) noexcept {
+status job_core::find_failure(int peer, std::uint64_t since, bool peer_had_left) noexcept {
     if (const status s = failed(); s != status::ok) return s;
     memory->record().awake.store(ticks(), std::memory_order_relaxed);
-    if (watch) {
-        watch->look(); // first, so that a network's library learns of a peer's death as late as possible
+    if (alive) {
+        alive->look(); // first, so that a network's library learns of a peer's death as late as possible
         if (const status s = failed(); s != status::ok) return s;
     }
     make_progress();
-    if (watch && peer >= 0 && peer == gone) {
+    if (alive && peer_had_left) {
         publish(status::peer_died, peer, "left the job");
         return failed();
     }
-    const double waited = stalls.waited(since);
-    stalls.look(peer, waited);
+    const double waited = stall_reports.waited(since);
+    stall_reports.look(peer, waited);
     if (waited > std::chrono::duration<double>(options.deadline).count()) {
         publish(status::timed_out, silent_behind(peer), "");
         return failed();
@@ -71,7 +71,7 @@ status job_core::look(int peer, std::uint64_t since, int gone) noexcept {
 }
 
 void job_core::awaits(int peer) noexcept {
-    if (peer == failure_record::nobody) stalls.over();
+    if (peer == failure_record::nobody) stall_reports.over();
     failure_record& mine = memory->record();
     mine.awake.store(ticks(), std::memory_order_relaxed);
     mine.awaited.store(peer, std::memory_order_release);
@@ -92,18 +92,18 @@ int job_core::silent_behind(int peer) const noexcept {
 
 status job_core::lost(int peer, std::string_view why) noexcept {
     const std::uint64_t since = ticks();
-    while (failed() == status::ok && watch && seconds(ticks() - since) < 0.5) {
-        watch->look();
+    while (failed() == status::ok && alive && seconds(ticks() - since) < 0.5) {
+        alive->look();
         sched_yield();
     }
     if (failed() == status::ok) publish(status::peer_died, peer, "can't be reached: " + std::string(why));
-    notice();
+    note_rank_knows();
     return failed();
 }
 
-void job_core::check_or_raise(int peer, std::uint64_t since, std::string_view operation, int gone) {
+void job_core::check_or_raise(int peer, std::uint64_t since, std::string_view operation, bool peer_had_left) {
     background.run_all();
-    if (const status s = check(peer, since, gone); s != status::ok) raise(s, operation);
+    if (const status s = check_wait(peer, since, peer_had_left); s != status::ok) raise(s, operation);
 }
 
 std::string job_core::cut_link(int peer, std::string_view own_address, std::string_view address) const {
@@ -144,9 +144,9 @@ void job_core::raise(status why, std::string_view operation) const {
     const bool own = why == status::wrong_data || why == status::misused;
     // A peer that ends the job may have closed its end before all records are written.
     const bool ended = memory->record().end_soon() != nullptr;
-    doing.raised.store(true, std::memory_order_relaxed);
+    own_activity.threw_job_error.store(true, std::memory_order_relaxed);
     // Otherwise the program may catch this and continue with the job.
-    if (ended) doing.noticed.store(true, std::memory_order_relaxed);
+    if (ended) own_activity.knows_of_end.store(true, std::memory_order_relaxed);
     if (ended && networks.mpi) networks.mpi->leave();
     ending end;
     if (!own && ended) {
@@ -166,7 +166,7 @@ void job_core::raise(status why, std::string_view operation) const {
         default: end.text += std::string(to_string(why)) + waited;
         }
     }
-    if (ended && guard) guard->leave_report_to_rank(end.text);
+    if (ended && own_watchdog) own_watchdog->leave_report_to_rank(end.text);
     throw rank_failure(end.text, end.why, end.culprit, end.culprit >= 0 ? members[end.culprit].pid : 0,
                        end.culprit >= 0 ? members[end.culprit].host : std::string(), std::string(operation));
 }

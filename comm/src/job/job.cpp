@@ -80,7 +80,7 @@ std::string job::transport() const {
 }
 
 void job::abort(std::string_view why) const noexcept {
-    core_->doing.noticed.store(true, std::memory_order_relaxed);
+    core_->own_activity.knows_of_end.store(true, std::memory_order_relaxed);
     core_->publish(status::aborted, core_->rank, why);
 }
 

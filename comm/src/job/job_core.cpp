@@ -37,7 +37,7 @@ job_core::job_core(int own_rank, int job_ranks, job_options choices, std::string
                    std::shared_ptr<node_slab> own_slab)
     : rank(own_rank), ranks(job_ranks), options(std::move(choices)), launcher(std::move(started_by)),
       members(static_cast<std::size_t>(job_ranks)), memory(std::move(own_slab)),
-      peer_base(static_cast<std::size_t>(job_ranks), nullptr), stalls(*this, job_ranks) {
+      peer_base(static_cast<std::size_t>(job_ranks), nullptr), stall_reports(*this, job_ranks) {
     if (options.deadline.count() <= 0)
         throw input_error("job_options::deadline is " + std::to_string(options.deadline.count()) +
                           " ms: more than 0 is expected");
@@ -55,31 +55,32 @@ job_core::job_core(int own_rank, int job_ranks, job_options choices, std::string
 job_core::~job_core() {
     if (in_forked_child()) {
         leave_to_parent(parked);
-        leave_to_parent(watch);
+        leave_to_parent(alive);
         leave_to_parent(networks);
         return;
     }
-    const closing_scope closing(doing);
+    const closing_scope closing(own_activity);
     // Farewells of closed channels, and the last messages before them, may still be under way.
     const auto over = [&] {
-        if (watch) watch->look();
+        if (alive) alive->look();
         return failed() != status::ok;
     };
     const auto alone = [&] {
         const bool ended = over();
         bool somebody = false;
-        for (int r = 0; r < ranks; ++r) somebody = somebody || (r != rank && watch && !watch->left(r));
+        for (int r = 0; r < ranks; ++r) somebody = somebody || (r != rank && alive && !alive->left(r));
         return ended || !somebody;
     };
     networks.finish(over, alone);
     if (networks.mpi && networks.mpi->holds_memory()) keep_mapped(memory);
     // An exception is destroying the last handle of the job.
-    const bool gives_up = doing.raised.load(std::memory_order_relaxed) && std::uncaught_exceptions() > 0;
+    const bool gives_up =
+        own_activity.threw_job_error.load(std::memory_order_relaxed) && std::uncaught_exceptions() > 0;
     if (networks.mpi && gives_up) networks.mpi->give_up();
-    if (guard) guard->stop_looking();
+    if (own_watchdog) own_watchdog->stop_looking();
     // While the watchdog still runs, because these libraries may not return. Memory registered with them goes first.
     parked.clear();
-    watch.reset();
+    alive.reset();
     networks.close();
 }
 

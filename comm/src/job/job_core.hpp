@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a job's copies, plans and sums share on one rank: memory, peers, the control plane, the failure record.
+// One rank's state, shared by its job handles, plans, sums, windows and messengers: memory, peers, the control plane, the
+// failure record.
 #pragma once
 
 #include "activity.hpp"
@@ -36,6 +37,11 @@ struct refusals {
     std::map<std::string, std::vector<std::string>> networks;
 };
 
+/// One rank's state. Its members are written by the thread that makes set-up calls, while no other thread of the rank is
+/// in a call (job.hpp), except: own_activity, farewell_of, progress_calls and the records in slabs are atomic; `alive`
+/// has a lock; stall_reports, crossed, spin and windows.driver have rules of their own. The watchdog's thread reads
+/// options, members, memory, peer_base, networks.mpi, own_activity, stall_reports and alive. next_plan_id and `measured`
+/// are the same on all ranks.
 class job_core {
   public:
     job_core(int own_rank, int job_ranks, job_options choices, std::string started_by,
@@ -55,12 +61,12 @@ class job_core {
     job_networks networks;
     bool all_share_memory = true; // all ranks of the job reach each other through it
     bool all_have_own_cores = true;
-    std::unique_ptr<liveness> watch;
-    mail* post = nullptr; // set-up mail: the control plane
-    mutable activity doing;
+    std::unique_ptr<liveness> alive; // tells when a rank ends or falls silent
+    mail* setup_mail = nullptr;      // the same control plane, for letters between set-up calls
+    mutable activity own_activity;
     std::atomic<std::uint64_t> progress_calls{0};
-    stall_watch stalls;
-    std::unique_ptr<watchdog> guard; // only for ranks that are processes, if there is a grace time
+    stall_watch stall_reports;
+    std::unique_ptr<watchdog> own_watchdog; // only for ranks that are processes, if there is a grace time
     int known_threads = 1;        // of the process: its ranks, and what libraries started on joining; not the watchdog
     int processor = -1;           // given to no other rank of the job (one_processor_each); -1: shared
     spinning spin{options, true}; // replaced if ranks are known to share processors
@@ -114,15 +120,16 @@ class job_core {
     /// Advances messages that a network or a peer moves only while this rank is in calls: polls networks, and sends what
     /// is due on windows.
     void make_progress() noexcept;
-    /// Slow path of a wait for `peer` (-1: for nobody in particular) that began at `since` (ticks). `gone`: the peer,
-    /// if it was seen to have left before the caller checked, in vain, for what it may have sent last.
-    [[nodiscard]] status check(int peer, std::uint64_t since, int gone) noexcept;
-    /// check() whose result does not reach the rank itself, so its watchdog reports it.
-    status look(int peer, std::uint64_t since, int gone) noexcept;
+    /// Slow path of a wait for `peer` (-1: for nobody in particular) that began at `since` (ticks). `peer_had_left`: it
+    /// was seen to have left before the caller checked, in vain, for what it may have sent last.
+    [[nodiscard]] status check_wait(int peer, std::uint64_t since, bool peer_had_left) noexcept;
+    /// check_wait() for callers that can't pass the result on to the program: the rank does not count as informed, so
+    /// its watchdog reports the end of the job.
+    status find_failure(int peer, std::uint64_t since, bool peer_had_left) noexcept;
     /// Notes that this rank knows of the end of the job.
-    void notice() noexcept;
-    /// check() that throws, for set-up waits.
-    void check_or_raise(int peer, std::uint64_t since, std::string_view operation, int gone = -1);
+    void note_rank_knows() noexcept;
+    /// check_wait() that throws, for set-up waits.
+    void check_or_raise(int peer, std::uint64_t since, std::string_view operation, bool peer_had_left = false);
     /// The text for publish() when the link to `peer` has been silent for too long.
     [[nodiscard]] std::string cut_link(int peer, std::string_view own_address, std::string_view address) const;
     /// "rank 3 (pid 4711 on hostA)"

@@ -120,7 +120,7 @@ job job::from_environment(const job_options& given) {
     }
     if (start) {
         auto core = join(std::move(*start), options);
-        core->known_threads += std::max(0, look_at("self").threads - threads_before - (core->guard ? 1 : 0));
+        core->known_threads += std::max(0, look_at("self").threads - threads_before - (core->own_watchdog ? 1 : 0));
         return job(std::move(core));
     }
     (void)default_checks(); // a bad variable is an error with one rank, too

@@ -25,7 +25,7 @@ constexpr std::chrono::milliseconds longest_deadline{1'000'000'000};
 constexpr double gib = 1073741824.0;
 
 option_key transports_key() {
-    return config::list(config::make_key<job_options>(
+    return config::allow_array(config::make_key<job_options>(
         {"comm", "transports", "in order of preference; for each peer the first that reaches it: shm, verbs, ofi, mpi"},
         &job_options::transports,
         [](const std::string& text) {

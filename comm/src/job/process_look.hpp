@@ -38,7 +38,8 @@ inline process_look look_at(const std::string& which) {
     return look;
 }
 
-/// 'T': stopped; 'R', 'D': any of its threads is; 'S': all sleep; '?': there is no such process.
+/// 'T' if any thread is stopped; else 'R' if any runs, else 'D' if any waits in the kernel; else the state of the
+/// process. '?': there is none.
 inline char state_of(int pid) {
     const std::string process = std::to_string(pid);
     char state = look_at(process).state;

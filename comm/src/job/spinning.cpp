@@ -13,7 +13,7 @@ spinning::spinning(const job_options& options, bool own_processor, const std::op
     const auto in_ticks = [](double seconds) { return static_cast<std::uint64_t>(seconds / seconds_per_tick()); };
     constexpr int polls_of_own_core = 1000; // a rank configured to poll this often need not be thrifty
     own_core_ = told_ ? options.spin_polls >= polls_of_own_core : own_processor;
-    polls_ = told_ ? options.spin_polls : own_core_ ? polls_per_look : 4;
+    polls_ = told_ ? options.spin_polls : own_core_ ? polls_per_clock_reading : 4;
     budget_ = own_core_ && !told_ ? in_ticks(50e-6) : 0;
     slice_ = in_ticks(2e-3);
     refusal_ = shortest_ = in_ticks(4e-3);

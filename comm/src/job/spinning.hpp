@@ -19,7 +19,7 @@ struct job_options;
 
 class spinning {
   public:
-    static constexpr int polls_per_look = 32; // at the clock
+    static constexpr int polls_per_clock_reading = 32; // at the clock
 
     /// own_processor: no other rank uses it. quota: one that this rank and others together can use up.
     spinning(const job_options& options, bool own_processor, const std::optional<exceeded_quota>& quota = {});

@@ -84,7 +84,7 @@ bool stall_watch::is_silent(int peer, double waited, const wait_in_progress& w) 
         const std::uint64_t awake = core_.record_of(peer).awake.load(std::memory_order_relaxed);
         return seconds(now - awake) >= stall_;
     }
-    if (core_.watch) core_.watch->say_far(peer, far_word::are_you_awake, core_.rank);
+    if (core_.alive) core_.alive->say_far(peer, far_word::are_you_awake, core_.rank);
     const std::uint64_t answered = answered_[peer].load(std::memory_order_relaxed);
     const double silence = answered <= w.since ? waited : std::min(waited, seconds(now - answered));
     return silence >= stall_ + far_patience_;
@@ -92,9 +92,9 @@ bool stall_watch::is_silent(int peer, double waited, const wait_in_progress& w) 
 
 /// For a wait on nobody in particular: a rank whose process is stopped; -1 if none is seen.
 int stall_watch::stopped_one() const {
-    for (int r = 0; r < core_.ranks && core_.watch; ++r) {
+    for (int r = 0; r < core_.ranks && core_.alive; ++r) {
         if (r == core_.rank || !near(r)) continue;
-        const int pid = core_.watch->pid_here(r);
+        const int pid = core_.alive->pid_here(r);
         if (pid > 0 && state_of(pid) == 'T') return r;
     }
     return nobody;
@@ -114,13 +114,13 @@ bool stall_watch::claim(int culprit) noexcept {
 }
 
 std::string stall_watch::condition(int culprit) const {
-    const int pid = near(culprit) && core_.watch ? core_.watch->pid_here(culprit) : 0;
+    const int pid = near(culprit) && core_.alive ? core_.alive->pid_here(culprit) : 0;
     switch (pid > 0 ? state_of(pid) : '?') {
     case 'T':
         return "its process is stopped, by a signal, a debugger or a batch system ('kill -CONT " + std::to_string(pid) +
                "' lets it go on)";
     case 'R':
-        return "its process runs, or is ready to: it computes, is in a call of another library, or wants for a "
+        return "its process runs, or is ready to: it computes, is in a call of another library, or waits for a "
                "processor";
     case 'D': return "its process waits in the kernel, for a disk or for memory that was swapped out";
     case 'S':
@@ -136,7 +136,7 @@ void stall_watch::tell(int culprit, double waited) {
         " for " + in_seconds(waited) + " and has not seen it look for messages since; " + condition(culprit) +
         ". The job goes on when it does; a wait of " +
         in_seconds(std::chrono::duration<double>(core_.options.deadline).count()) + " ends the job.");
-    if (core_.watch) core_.watch->say_far(-1, far_word::told_of, culprit);
+    if (core_.alive) core_.alive->say_far(-1, far_word::told_of, culprit);
 }
 
 void stall_watch::over() noexcept { end(own()); }
@@ -147,7 +147,7 @@ void stall_watch::end(wait_in_progress& w) noexcept {
     if (culprit == nobody || !std::exchange(w.teller, false)) return; // as after nearly every wait
     claims_of(culprit).store(failure_record::nobody, std::memory_order_relaxed);
     if (core_.failed() != status::ok) return;
-    if (core_.watch) core_.watch->say_far(-1, far_word::goes_on, culprit);
+    if (core_.alive) core_.alive->say_far(-1, far_word::goes_on, culprit);
     try {
         say("halocline: " + core_.name_of(culprit) + " goes on, after " + in_seconds(seconds(ticks() - w.since)));
     } catch (...) {

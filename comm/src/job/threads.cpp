@@ -81,7 +81,7 @@ class thread_plane final : public pairwise_mail, public liveness {
                 const bool gone = left(peer); // under the lock: anything it sent before leaving would be in the queue
                 lock.unlock();
                 core_.awaits(peer);
-                core_.check_or_raise(peer, since, operation, gone ? peer : -1);
+                core_.check_or_raise(peer, since, operation, gone);
                 lock.lock();
                 if (queue.empty()) box.came.wait_for(lock, std::chrono::milliseconds(20));
             }
@@ -109,8 +109,8 @@ job join_threads(const std::shared_ptr<thread_world>& world, int r, int processo
     core->processor = processor;
     core->spin = {options, core->processor >= 0, quota};
     auto plane = std::make_unique<thread_plane>(world, *core);
-    core->post = plane.get();
-    core->watch = std::move(plane);
+    core->setup_mail = plane.get();
+    core->alive = std::move(plane);
     const std::vector<std::string> why_not(static_cast<std::size_t>(ranks), "the ranks are threads of one process");
     core->choose_transports({{}, {{"verbs", why_not}, {"ofi", why_not}}});
     core->compare_transports();

@@ -37,7 +37,7 @@ std::string joined(const std::vector<std::string>& words, std::string_view betwe
     return s;
 }
 
-/// The command line of this process, quoted for the shell.
+/// The command line of this process, its words joined by blanks: a hint for people, not quoted for a shell.
 std::string command_line() {
     std::ifstream file("/proc/self/cmdline", std::ios::binary);
     std::string all((std::istreambuf_iterator<char>(file)), {});
@@ -89,8 +89,8 @@ void job_core::compare_transports() {
         return std::string{std::min(lower[0], upper[0]), std::min(lower[1], upper[1])};
     };
     const auto letter = [](bool yes) { return yes ? 'y' : 'n'; };
-    const std::string all = post->combine({letter(shares), letter(spin.has_own_core() && !spin.rationed())}, both,
-                                          "every rank's list of transports");
+    const std::string all = setup_mail->combine({letter(shares), letter(spin.has_own_core() && !spin.rationed())}, both,
+                                                "every rank's list of transports");
     all_share_memory = all[0] == 'y';
     all_have_own_cores = all[1] == 'y';
 }

@@ -35,7 +35,7 @@ class waiter {
         return slow(peer);
     }
     /// Was the last again() one of those that check (once a millisecond)? Then the caller checks what it doesn't poll.
-    [[nodiscard]] bool looked() const noexcept { return looked_; }
+    [[nodiscard]] bool checked_job() const noexcept { return checked_; }
     /// When again() first looked at the clock, in ticks; 0: it has not yet.
     [[nodiscard]] std::uint64_t since() const noexcept { return since_; }
     [[nodiscard]] bool yielded() const noexcept { return yielded_; }
@@ -56,14 +56,14 @@ class waiter {
             last_move_ = now;
             core_.make_progress();
         }
-        looked_ = now - last_look_ >= look_every_;
-        if (looked_) {
+        checked_ = now - last_look_ >= look_every_;
+        if (checked_) {
             last_look_ = now;
             core_.awaits(peer);
-            const status s = core_.check(peer, since_, gone_);
+            const status s = core_.check_wait(peer, since_, peer >= 0 && peer == had_left_);
             if (s != status::ok) return s;
-            const bool left = peer >= 0 && core_.watch && core_.watch->left(peer);
-            gone_ = left ? peer : -1; // its last message may be here: the caller polls once more
+            const bool left = peer >= 0 && core_.alive && core_.alive->left(peer);
+            had_left_ = left ? peer : -1; // its last message may be here: the caller polls once more
             if (core_.options.may_sleep) {
                 const timespec nap{0, nap_ns_};
                 nanosleep(&nap, nullptr);
@@ -71,7 +71,7 @@ class waiter {
             }
         }
         if (core_.spin.keeps(since_, now)) {
-            if (!looked_) look_at_ = polls_ + spinning::polls_per_look;
+            if (!checked_) look_at_ = polls_ + spinning::polls_per_clock_reading;
         } else {
             yielded_ = true;
             if (napped(now)) return status::ok;
@@ -108,34 +108,34 @@ class waiter {
 
     job_core& core_;
     std::int64_t polls_ = 0, look_at_; // more than 2^31 in a wait of half an hour
-    int gone_ = -1;
+    int had_left_ = -1;                // the peer, if it had left at the last check
     std::uint64_t since_ = 0, last_look_ = 0, last_move_ = 0, look_every_ = 0; // ticks
     long used_before_ = -1; // used_nanoseconds() when this wait first yielded
     long nap_ns_ = 50'000;
-    bool looked_ = false, yielded_ = false;
+    bool checked_ = false, yielded_ = false;
 };
 
-inline constexpr std::uint64_t calls_per_look = 4096; ///< of fruitless tests
+inline constexpr std::uint64_t tests_per_death_check = 4096; ///< of fruitless tests
 
 /// To be called after a fruitless test. Does the work of every wait, because peers may answer only then, and yields now
-/// and then where ranks share cores. True every calls_per_look-th time: the caller should check for deaths.
+/// and then where ranks share cores. True every tests_per_death_check-th time: the caller should check for deaths.
 [[nodiscard]] inline bool serve_and_yield(job_core& core, std::uint64_t& calls) noexcept {
     constexpr std::uint64_t calls_per_yield = 8;
     ++calls;
     core.background.run_all();
     if (!core.spin.has_own_core() && calls % calls_per_yield == 0) sched_yield();
-    return calls % calls_per_look == 0;
+    return calls % tests_per_death_check == 0;
 }
 
 /// serve_and_yield() for tests that can't report a death: the rank's watchdog does.
 inline void give_way(job_core& core, std::uint64_t& calls) noexcept {
-    if (serve_and_yield(core, calls)) (void)core.look(-1, ticks(), -1);
+    if (serve_and_yield(core, calls)) (void)core.find_failure(-1, ticks(), false);
 }
 
 /// serve_and_yield() for tests that can report a death, so that loops around them end. The deadline is the caller's
 /// business.
 [[nodiscard]] inline status after_fruitless_test(job_core& core, std::uint64_t& calls, int peer) noexcept {
-    return serve_and_yield(core, calls) ? core.check(peer, ticks(), -1) : status::ok;
+    return serve_and_yield(core, calls) ? core.check_wait(peer, ticks(), false) : status::ok;
 }
 
 } // namespace halocline::comm

@@ -49,7 +49,7 @@ watchdog::watchdog(job_core& core, std::chrono::milliseconds grace, bool at_once
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     if (!wake_) throw error(std::string("eventfd: ") + std::strerror(errno));
     watched_.push_back({launcher_end, 0, 0});            // only its hanging up matters
-    const std::vector<pollfd> ends = core.watch->ends(); // now, because the thread may start after the job is over
+    const std::vector<pollfd> ends = core.alive->ends(); // now, because the thread may start after the job is over
     watched_.insert(watched_.end(), ends.begin(), ends.end());
     watched_.push_back({wake_.fd(), POLLIN, 0});
     const all_signals_blocked inherited;
@@ -89,7 +89,7 @@ bool watchdog::stopped_within(int ms) const {
 
 void watchdog::run() {
     if (!await_death()) return;
-    if (at_once_ && !core_.doing.noticed.load(std::memory_order_relaxed)) say(own_report());
+    if (at_once_ && !core_.own_activity.knows_of_end.load(std::memory_order_relaxed)) say(own_report());
     await_end();
 }
 
@@ -101,7 +101,7 @@ bool watchdog::await_death() {
         const std::lock_guard lock(looking_);
         if (blind_) return core_.failed() != status::ok; // the rank may have noticed first
         if ((watched_[0].revents & POLLHUP) != 0) end_without_launcher();
-        core_.watch->look();
+        core_.alive->look();
         if (may_block) look_at_call();
         if (core_.failed() != status::ok) return true;
         for (pollfd& p : watched_)
@@ -112,11 +112,11 @@ bool watchdog::await_death() {
 
 /// Checks are counted, not time: a process that was stopped did not wait meanwhile.
 void watchdog::look_at_call() noexcept {
-    const std::uint64_t now = core_.doing.calls.load(std::memory_order_acquire);
+    const std::uint64_t now = core_.own_activity.library_calls.load(std::memory_order_acquire);
     looks_ = now % 2 != 0 && now == call_ ? looks_ + 1 : 0;
     call_ = now;
     if (looks_ <= core_.options.deadline.count() / look_ms || core_.failed() != status::ok) return;
-    core_.publish(status::timed_out, core_.doing.called_for.load(std::memory_order_relaxed), "");
+    core_.publish(status::timed_out, core_.own_activity.library_call_for.load(std::memory_order_relaxed), "");
 }
 
 /// Gives the rank its grace time to report the end of the job itself and to get through its destructors; then ends it.
@@ -128,13 +128,13 @@ void watchdog::await_end() {
     double waited = 0, waited_before = 0; // seconds since the death was seen; and when the destructor began
     std::uint64_t last = ticks(), closing = 0;
     while (!stopped_within(step_ms)) {
-        const bool noticed = core_.doing.noticed.load(std::memory_order_relaxed);
+        const bool noticed = core_.own_activity.knows_of_end.load(std::memory_order_relaxed);
         // A waiting rank checks every millisecond, unless a library call does not return.
         const bool waits = core_.memory->record().awaited.load(std::memory_order_relaxed) != failure_record::nobody;
         const double patience = waits && !noticed ? grace / 8 : grace;
         const std::uint64_t now = ticks();
         waited += std::min(seconds(now - std::exchange(last, now)), patience / 5);
-        if (const auto since = core_.doing.closing.load(std::memory_order_relaxed); since != closing) {
+        if (const auto since = core_.own_activity.closing.load(std::memory_order_relaxed); since != closing) {
             closing = since;
             waited_before = waited;
         }
@@ -166,8 +166,8 @@ void watchdog::end_without_launcher() {
 
 std::string watchdog::own_report() const {
     int awaited = core_.memory->record().awaited.load(std::memory_order_relaxed);
-    if (core_.doing.calls.load(std::memory_order_acquire) % 2 != 0)
-        awaited = core_.doing.called_for.load(std::memory_order_relaxed);
+    if (core_.own_activity.library_calls.load(std::memory_order_acquire) % 2 != 0)
+        awaited = core_.own_activity.library_call_for.load(std::memory_order_relaxed);
     const std::string doing =
         awaited == failure_record::nobody
             ? " while this rank computed, or was in a call of another library: it did not ask for its messages since"

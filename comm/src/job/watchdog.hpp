@@ -27,7 +27,7 @@ class watchdog {
     /// Watches over the calling thread.  `grace`: the time it has to notice a death.  `at_once`: report who died
     /// without waiting, even if the rank reports it too: for launchers that may end this rank as soon as they see the
     /// death.  `launcher_end`: a socket that hangs up when this process has no launcher any more; -1: none.
-    /// Pre: core.watch and core.members are complete.  Err: error: no thread or descriptor available.
+    /// Pre: core.alive and core.members are complete.  Err: error: no thread or descriptor available.
     watchdog(job_core& core, std::chrono::milliseconds grace, bool at_once, int launcher_end);
     ~watchdog();
     watchdog(const watchdog&) = delete;

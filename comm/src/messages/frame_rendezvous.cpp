@@ -18,8 +18,8 @@ void frame_rendezvous::announced(message_operation& s, std::uint32_t record) noe
 void frame_rendezvous::receive(message_operation& r, std::uint32_t record, std::uint64_t bytes) noexcept {
     r.peer = frames_.peer();
     r.record = record;
-    r.asked_bytes = bytes;
-    r.moved_bytes = 0;
+    r.far.asked_bytes = bytes;
+    r.far.moved_bytes = 0;
     r.state = operation_state::calling;
     calling_.push(r);
     ++core_.counts.called;
@@ -39,16 +39,16 @@ void frame_rendezvous::progress() noexcept {
 /// that wants none (the message is longer than its room) calls, too, so that the sender gets its record back.
 /// progress() retries what can't be sent now.
 void frame_rendezvous::call(message_operation& r) noexcept {
-    if (rdma_ && r.asked_bytes >= core_.options.direct_bytes) {
+    if (rdma_ && r.far.asked_bytes >= core_.options.direct_bytes) {
         switch (rdma_->invite(r, calling_)) {
         case rdma_rendezvous::invitation::later: return;
         case rdma_rendezvous::invitation::told: frames_.flush(); return;
         case rdma_rendezvous::invitation::refused: break;
         }
     }
-    if (!frames_.append({.kind = frame_item::call, .record = r.record, .bytes = r.asked_bytes})) return;
+    if (!frames_.append({.kind = frame_item::call, .record = r.record, .bytes = r.far.asked_bytes})) return;
     calling_.remove(r);
-    if (r.asked_bytes == 0)
+    if (r.far.asked_bytes == 0)
         r.finish();
     else
         expect_pieces(r);
@@ -65,20 +65,20 @@ void frame_rendezvous::expect_pieces(message_operation& r) noexcept {
 void frame_rendezvous::send_pieces(message_operation& s) noexcept {
     constexpr std::uint64_t smallest_piece = 512;
     if (rdma_ && rdma_->owes_decline(s.record)) return; // the receiver must first learn that pieces are coming
-    while (s.moved_bytes < s.asked_bytes) {
-        const std::uint64_t left = s.asked_bytes - s.moved_bytes;
+    while (s.far.moved_bytes < s.far.asked_bytes) {
+        const std::uint64_t left = s.far.asked_bytes - s.far.moved_bytes;
         std::uint64_t n = std::min<std::uint64_t>(left, frames_.payload_room());
         if (n < std::min<std::uint64_t>(left, smallest_piece)) n = 0;
         if (n > 0) {
-            frames_.append({.kind = frame_item::piece, .record = s.record, .bytes = n}, s.data + s.moved_bytes, n);
-            s.moved_bytes += n;
+            frames_.append({.kind = frame_item::piece, .record = s.record, .bytes = n}, s.data + s.far.moved_bytes, n);
+            s.far.moved_bytes += n;
         }
         if (n < left && !frames_.flush()) return;
     }
     // The receiver counts bytes by record: the record may be reused as soon as the last piece is in a frame.
     called_for_.remove(s);
     records_.give_back(s.record);
-    if (s.asked_bytes == 0)
+    if (s.far.asked_bytes == 0)
         s.finish();
     else
         frames_.finish_with_frame(s);
@@ -102,8 +102,8 @@ bool frame_rendezvous::with_announced(std::uint32_t record, std::uint64_t bytes,
 
 bool frame_rendezvous::take_call(std::uint32_t record, std::uint64_t bytes) noexcept {
     return with_announced(record, bytes, [&](message_operation& s) {
-        s.asked_bytes = bytes;
-        s.moved_bytes = 0;
+        s.far.asked_bytes = bytes;
+        s.far.moved_bytes = 0;
         s.state = operation_state::called_for;
         called_for_.push(s);
     });
@@ -112,11 +112,11 @@ bool frame_rendezvous::take_call(std::uint32_t record, std::uint64_t bytes) noex
 bool frame_rendezvous::take_piece(std::uint32_t record, const std::byte* payload, std::uint64_t bytes) noexcept {
     message_operation* const r = receiving_[record];
     if (r == nullptr) return true; // the receive was withdrawn; its sender sends all pieces regardless
-    if (bytes > r->asked_bytes - r->moved_bytes) return false;
-    copy_bytes(r->data + r->moved_bytes, payload, bytes);
+    if (bytes > r->far.asked_bytes - r->far.moved_bytes) return false;
+    copy_bytes(r->data + r->far.moved_bytes, payload, bytes);
     ++core_.counts.frame_pieces;
-    r->moved_bytes += bytes;
-    if (r->moved_bytes == r->asked_bytes) {
+    r->far.moved_bytes += bytes;
+    if (r->far.moved_bytes == r->far.asked_bytes) {
         receiving_[record] = nullptr;
         r->finish();
     }
@@ -188,9 +188,9 @@ void frame_rendezvous::withdraw(message_operation& o) noexcept {
 }
 
 void frame_rendezvous::abandon() noexcept {
+    calling_.finish_all(); // first, because the following waits call for what is in there
     if (rdma_) rdma_->abandon();
-    called_for_.finish_all();
-    calling_.finish_all();
+    called_for_.finish_all(); // the waits may have added some
     for (message_operation* o : announced_) {
         if (o == nullptr) continue;
         withdraw(*o); // another link may wait now, and this one take a call

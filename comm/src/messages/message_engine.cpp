@@ -11,7 +11,7 @@ namespace halocline::comm {
 namespace {
 
 /// For checking whether a peer has left in good order: of polls that spin, and of those that yield or sleep.
-constexpr std::uint64_t polls_per_look = 4096, yields_per_look = 64;
+constexpr std::uint64_t polls_per_departure_check = 4096, yields_per_departure_check = 64;
 constexpr auto is_done = [](const message_operation& o) { return o.done(); };
 
 /// Sets a flag for the duration of a call.
@@ -29,15 +29,15 @@ class flag_scope {
 
 } // namespace
 
-message_operation& message_engine::begin(message_request& r, std::byte* data, std::size_t bytes, int peer, int tag,
-                                         std::uint32_t context) noexcept {
+message_operation& message_engine::start_operation(message_request& r, std::byte* data, std::size_t bytes, int peer,
+                                                   int tag, std::uint32_t context) noexcept {
     message_operation& o = r.operation_;
     o.data = data;
     o.bytes = bytes;
     o.peer = peer;
     o.tag = tag;
     o.context = context;
-    o.polls = 0;
+    o.fruitless_polls = 0;
     o.owner = &core_.owner;
     ++core_.owner.under_way;
     return o;
@@ -47,7 +47,7 @@ void message_engine::isend(message_request& r, std::span<const std::byte> data, 
                            std::uint32_t context) noexcept {
     if (!is_rank(to) || tag < 0 || !r.done()) return core_.misuse(true, to, tag, !r.done());
     message_link& l = link_to(to);
-    l.send(begin(r, const_cast<std::byte*>(data.data()), data.size(), to, tag, context));
+    l.send_or_queue(start_operation(r, const_cast<std::byte*>(data.data()), data.size(), to, tag, context));
     if (!l.network) return;
     if (core_.options.test_on_init) l.network->progress();
     if (core_.options.wait_on_send.count() > 0) (void)start_all({&r, 1}, core_.options.wait_on_send);
@@ -56,7 +56,7 @@ void message_engine::isend(message_request& r, std::span<const std::byte> data, 
 void message_engine::irecv(message_request& r, std::span<std::byte> into, int from, int tag,
                            std::uint32_t context) noexcept {
     if (!can_come(from, tag) || !r.done()) return core_.misuse(false, from, tag, !r.done());
-    message_operation& receive = begin(r, into.data(), into.size(), from, tag, context);
+    message_operation& receive = start_operation(r, into.data(), into.size(), from, tag, context);
     unexpected_message* m = matching_.find(from, tag, context);
     if (m != nullptr && !core_.is_immediate(m->bytes)) { // its sender may have withdrawn it since
         link_to(m->source).progress();
@@ -73,21 +73,22 @@ void message_engine::irecv(message_request& r, std::span<std::byte> into, int fr
     if (message_link& l = link_to(from); l.network) l.network->progress();
 }
 
-bool message_engine::send_now(std::span<const std::byte> data, int to, int tag, std::uint32_t context) noexcept {
+bool message_engine::try_send_immediate(std::span<const std::byte> data, int to, int tag,
+                                        std::uint32_t context) noexcept {
     if (!is_rank(to) || tag < 0) return false; // isend() reports that
     message_link& l = link_to(to);
     if (!core_.is_immediate(data.size()) || !l.queued.empty() || !l.shm) return false;
-    if (!l.shm->send_now(data, tag, context)) return false;
+    if (!l.shm->try_send_immediate(data, tag, context)) return false;
     count_unattended();
     return true;
 }
 
-bool message_engine::recv_now(std::span<std::byte> into, int from, int tag, std::uint32_t context,
-                              message_info& info) noexcept {
+bool message_engine::try_receive_immediate(std::span<std::byte> into, int from, int tag, std::uint32_t context,
+                                           message_info& info) noexcept {
     if (!is_rank(from) || core_.state != status::ok) return false;
     message_link& l = link_to(from);
     if (!l.shm || !matching_.nothing_waits(from)) return false;
-    if (!l.shm->receive_now(into, tag, context, patience(), info)) return false;
+    if (!l.shm->try_receive(into, tag, context, patience(), info)) return false;
     count_unattended();
     return true;
 }
@@ -97,12 +98,12 @@ int message_engine::patience() const noexcept {
     return core_.job.spin.has_own_core() ? alone : 1;
 }
 
-bool message_engine::receive_now(message_operation& r, int patience) noexcept {
+bool message_engine::try_complete_receive(message_operation& r, int patience) noexcept {
     if (r.state != operation_state::posted || r.peer == any_source) return r.done();
     if (core_.state != status::ok) return false;
     message_link& l = link_to(r.peer);
     if (!l.shm || !matching_.is_next(r)) return false;
-    if (!l.shm->receive_now({r.data, r.bytes}, r.tag, r.context, patience, r.info)) return false;
+    if (!l.shm->try_receive({r.data, r.bytes}, r.tag, r.context, patience, r.info)) return false;
     matching_.withdraw(r);
     r.finish();
     count_unattended();
@@ -136,82 +137,113 @@ void message_engine::attend() noexcept {
     core_.job.background.run_all();
 }
 
+/// The operations of a wait, by position; null pointers are ignored.
+template <class OperationAt, class IsSettled>
+class message_engine::awaited_operations {
+  public:
+    awaited_operations(std::size_t count, OperationAt& operation_at, IsSettled& is_settled, until how) noexcept
+        : count_(count), operation_at_(operation_at), is_settled_(is_settled), how_(how) {}
+
+    [[nodiscard]] bool is_settled(const message_operation& o) const noexcept { return is_settled_(o); }
+    /// Is the wait over?
+    [[nodiscard]] bool done() noexcept {
+        for (; first_ < count_; ++first_) {
+            const message_operation* const o = operation_at_(first_);
+            if (o == nullptr) continue;
+            if (!is_settled_(*o)) break;
+            if (how_ == until::any) return true;
+        }
+        if (how_ == until::all) return first_ == count_;
+        for (std::size_t k = first_ + 1; k < count_; ++k)
+            if (const message_operation* const o = operation_at_(k); o != nullptr && is_settled_(*o)) return true;
+        return false;
+    }
+    /// The first one that was not settled in done().  Pre: !done().
+    [[nodiscard]] message_operation* first() const noexcept { return operation_at_(first_); }
+    /// Calls visit(o) for each that is not settled until that returns true. nullptr: it never did.
+    template <class Visit>
+    message_operation* find(Visit&& visit) const noexcept {
+        for (std::size_t k = first_; k < count_; ++k) {
+            message_operation* const o = operation_at_(k);
+            if (o != nullptr && !is_settled_(*o) && visit(*o)) return o;
+        }
+        return nullptr;
+    }
+    /// The number of those that are not settled, without that one.
+    [[nodiscard]] std::size_t unsettled_besides(const message_operation& one) const noexcept {
+        std::size_t n = 0;
+        (void)find([&](const message_operation& o) {
+            n += &o != &one;
+            return false;
+        });
+        return n;
+    }
+
+  private:
+    std::size_t count_;
+    OperationAt& operation_at_;
+    IsSettled& is_settled_;
+    until how_;
+    std::size_t first_ = 0; // that is not settled
+};
+
+template <class Awaited>
+status message_engine::left_by_one(const Awaited& operations, message_operation*& culprit) noexcept {
+    message_operation* const o = operations.find([&](const message_operation& x) { return has_left(x.peer); });
+    if (o == nullptr) return status::ok;
+    progress(); // takes in what its peer did before it left
+    culprit = o;
+    return operations.is_settled(*o) ? status::ok : core_.job.left_by(o->peer);
+}
+
 template <class OperationAt, class IsSettled>
 status message_engine::wait(std::size_t count, OperationAt&& operation_at, IsSettled&& is_settled, until how,
                             std::optional<std::chrono::nanoseconds> longest) noexcept {
     if (core_.state != status::ok) return core_.state;
-    std::size_t i = 0; // the first one that is not settled
-    const auto done = [&] {
-        for (; i < count; ++i) {
-            const message_operation* const o = operation_at(i);
-            if (o == nullptr) continue;
-            if (!is_settled(*o)) break;
-            if (how == until::any) return true;
-        }
-        if (how == until::all) return i == count;
-        for (std::size_t k = i + 1; k < count; ++k)
-            if (const message_operation* const o = operation_at(k); o != nullptr && is_settled(*o)) return true;
-        return false;
-    };
-    /// Calls visit(o) for each operation that is not settled until that returns true.
-    const auto find = [&](auto&& visit) -> message_operation* {
-        for (std::size_t k = i; k < count; ++k)
-            if (message_operation* const o = operation_at(k); o != nullptr && !is_settled(*o) && visit(*o)) return o;
-        return nullptr;
-    };
-    if (done()) return core_.state;
+    awaited_operations<OperationAt, IsSettled> operations(count, operation_at, is_settled, how);
+    if (operations.done()) return core_.state;
     const std::uint64_t begin = longest ? ticks() : 0;
     std::uint64_t moved = core_.moved;
     std::optional<waiter> waiting(core_.job);
     const flag_scope running(in_own_call_);
-    for (std::uint64_t polls = 0; !done(); ++polls) {
+    for (std::uint64_t polls = 0; !operations.done(); ++polls) {
         progress();
-        if (core_.state != status::ok || done()) break;
+        if (core_.state != status::ok || operations.done()) break;
         if (polls % polls_per_pause_ != 0) continue;
-        message_operation* culprit = operation_at(i);
+        message_operation* culprit = operations.first();
         // As long as anything moves, a large message may take longer than the deadline.
         if (std::exchange(moved, core_.moved) != core_.moved) waiting.emplace(core_.job);
         status bad = core_.broken != status::ok ? core_.broken : waiting->again(culprit->peer);
-        if (bad == status::ok && polls % (waiting->yielded() ? yields_per_look : polls_per_look) == 0) {
-            if (message_operation* const o = find([&](const message_operation& x) { return has_left(x.peer); })) {
-                progress(); // takes in what its peer did before it left
-                culprit = o;
-                if (!is_settled(*o)) bad = core_.job.left_by(o->peer);
-            }
-        }
-        if (core_.state != status::ok || done()) break; // all of the above makes progress, too
+        if (bad == status::ok &&
+            polls % (waiting->yielded() ? yields_per_departure_check : polls_per_departure_check) == 0)
+            bad = left_by_one(operations, culprit);
+        if (core_.state != status::ok || operations.done()) break; // all of the above makes progress, too
         // The look may have completed it: a peer that has left since is no trouble for the others.
-        if (bad != status::ok && !is_settled(*culprit)) {
-            std::size_t more = 0;
-            (void)find([&](const message_operation& o) {
-                more += &o != culprit;
-                return false;
-            });
-            core_.fail(bad, *culprit, more);
-        } else if (longest && seconds(ticks() - begin) > std::chrono::duration<double>(*longest).count()) {
+        if (bad != status::ok && !operations.is_settled(*culprit))
+            core_.fail(bad, *culprit, operations.unsettled_besides(*culprit));
+        else if (longest && seconds(ticks() - begin) > std::chrono::duration<double>(*longest).count())
             return status::timed_out;
-        }
     }
     return core_.state;
 }
 
 template <class OperationAt>
-void message_engine::receive_all_now(std::size_t count, OperationAt&& operation_at) noexcept {
+void message_engine::try_complete_receives(std::size_t count, OperationAt&& operation_at) noexcept {
     for (std::size_t i = 0; i < count; ++i)
         if (const message_operation& o = *operation_at(i); !o.done() && o.state != operation_state::posted) return;
     for (std::size_t i = 0; i < count; ++i)
-        if (!receive_now(*operation_at(i), patience())) return;
+        if (!try_complete_receive(*operation_at(i), patience())) return;
 }
 
 status message_engine::wait_one(message_request& r) noexcept {
-    (void)receive_now(r.operation_, patience());
+    (void)try_complete_receive(r.operation_, patience());
     return wait(
         1, [&](std::size_t) { return &r.operation_; }, is_done);
 }
 
 status message_engine::wait_all(std::span<message_request> all,
                                 std::optional<std::chrono::nanoseconds> longest) noexcept {
-    receive_all_now(all.size(), [&](std::size_t i) { return &all[i].operation_; });
+    try_complete_receives(all.size(), [&](std::size_t i) { return &all[i].operation_; });
     return wait(
         all.size(), [&](std::size_t i) { return &all[i].operation_; }, is_done, until::all, longest);
 }
@@ -222,7 +254,7 @@ status message_engine::wait_all(std::span<message_request* const> all) noexcept 
             if (r != nullptr && wait_one(*r) != status::ok) break;
         return core_.state;
     }
-    receive_all_now(all.size(), [&](std::size_t i) { return &all[i]->operation_; });
+    try_complete_receives(all.size(), [&](std::size_t i) { return &all[i]->operation_; });
     return wait(
         all.size(), [&](std::size_t i) { return &all[i]->operation_; }, is_done);
 }
@@ -253,7 +285,7 @@ status message_engine::start_all(std::span<message_request> all, std::chrono::na
 }
 
 bool message_engine::test(message_request& r) noexcept {
-    if (receive_now(r.operation_, 1)) return true;
+    if (try_complete_receive(r.operation_, 1)) return true;
     const flag_scope running(in_own_call_);
     progress();
     if (r.done() || core_.state != status::ok) return true;

@@ -22,8 +22,6 @@
 
 namespace halocline::comm {
 
-class waiter;
-
 class message_engine {
   public:
     message_engine(const comm::job& j, const messenger_options& options);
@@ -34,11 +32,12 @@ class message_engine {
     void isend(message_request& r, std::span<const std::byte> data, int to, int tag, std::uint32_t context) noexcept;
     void irecv(message_request& r, std::span<std::byte> into, int from, int tag, std::uint32_t context) noexcept;
     /// Sends an immediate message without a request, if there is room.
-    bool send_now(std::span<const std::byte> data, int to, int tag, std::uint32_t context) noexcept;
+    bool try_send_immediate(std::span<const std::byte> data, int to, int tag, std::uint32_t context) noexcept;
     /// Receives an immediate message without a request, if it comes soon, is the next from that peer, and no other
     /// receive from it is posted. If false, use irecv().
-    bool recv_now(std::span<std::byte> into, int from, int tag, std::uint32_t context, message_info& info) noexcept;
-    // isend() and irecv() with a request of their own, and a wait: for what send_now() and recv_now() can't do.
+    bool try_receive_immediate(std::span<std::byte> into, int from, int tag, std::uint32_t context,
+                               message_info& info) noexcept;
+    // isend() and irecv() with a request of their own, and a wait: for what the two above can't do.
     status send(std::span<const std::byte> data, int to, int tag, std::uint32_t context) noexcept;
     status recv(std::span<std::byte> into, int from, int tag, std::uint32_t context, message_info& info) noexcept;
     void progress() noexcept;
@@ -74,15 +73,16 @@ class message_engine {
     void connect_frames();
     void connect_bulk();
 
-    [[nodiscard]] message_operation& begin(message_request& r, std::byte* data, std::size_t bytes, int peer, int tag,
-                                           std::uint32_t context) noexcept;
+    [[nodiscard]] message_operation& start_operation(message_request& r, std::byte* data, std::size_t bytes, int peer,
+                                                     int tag, std::uint32_t context) noexcept;
     /// Polls of one link in which an immediate message may be received without looking at others.
     [[nodiscard]] int patience() const noexcept;
-    /// Receives as recv_now() does, for a receive that may be posted.  True: it is done.
-    bool receive_now(message_operation& r, int patience) noexcept;
-    /// The same for several operations, in this order, unless one that is under way is none: it needs progress().
+    /// Completes a posted receive as try_receive_immediate() would.  True: it is done.
+    bool try_complete_receive(message_operation& r, int patience) noexcept;
+    /// try_complete_receive() for several operations, in this order, unless one is under way otherwise: that one needs
+    /// progress().
     template <class OperationAt>
-    void receive_all_now(std::size_t count, OperationAt&& operation_at) noexcept;
+    void try_complete_receives(std::size_t count, OperationAt&& operation_at) noexcept;
     /// Could progress() help a peer? Within a node only if something is under way here, or if a peer has no room.
     [[nodiscard]] bool is_needed() noexcept {
         return core_.owner.under_way > 0 || over_network_ || memory_->bell()->answer();
@@ -93,6 +93,11 @@ class message_engine {
     }
     void attend() noexcept;
     enum class until { all, any };
+    template <class OperationAt, class IsSettled>
+    class awaited_operations;
+    /// Bad if a peer of one that is not settled has left; `culprit` is then that operation.
+    template <class Awaited>
+    status left_by_one(const Awaited& operations, message_operation*& culprit) noexcept;
     /// Makes progress until is_settled(*operation_at(i)) for all i in [0, count), or for any. Null pointers are
     /// ignored.
     /// Pre: until::any: not all are null.

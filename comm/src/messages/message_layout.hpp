@@ -149,7 +149,7 @@ struct link_layout {
 /// One line for all peers, so that looking at it costs little.
 class alignas(128) message_bell {
   public:
-    /// Again after each attempt that found no room: so it does not matter if the last time was answered too early.
+    /// To be called after each attempt that found no room: if one is answered too early, the next rings again.
     void ring() noexcept {
         if (rung_.load(std::memory_order_relaxed) == 0) rung_.store(1, std::memory_order_release);
     }

@@ -24,8 +24,8 @@ struct message_link {
     std::unique_ptr<network_link> network;
     std::optional<self_link> self;
 
-    void send(message_operation& s) noexcept {
-        if (queued.empty() && begin(s)) return;
+    void send_or_queue(message_operation& s) noexcept {
+        if (queued.empty() && try_send(s)) return;
         s.state = operation_state::queued;
         queued.push(s);
     }
@@ -36,7 +36,7 @@ struct message_link {
         while (!queued.empty()) {
             message_operation& s = *queued.first;
             queued.remove(s); // it may enter one of the link's lists
-            if (begin(s)) continue;
+            if (try_send(s)) continue;
             s.state = operation_state::queued;
             queued.push_front(s);
             break;
@@ -65,8 +65,8 @@ struct message_link {
         return shm ? work(*shm) : network ? work(*network) : work(*self);
     }
     /// Hands a send to its receiver: the message itself, or an announcement of it.  False: no room yet.
-    bool begin(message_operation& s) noexcept {
-        return with([&](auto& way) { return way.send(s); });
+    bool try_send(message_operation& s) noexcept {
+        return with([&](auto& way) { return way.try_send(s); });
     }
 };
 

@@ -41,7 +41,10 @@ void check_options(const job& j, const messenger_options& o) {
             throw input_error(own + "immediate messages of " + std::to_string(o.immediate_bytes) + " bytes; at most " +
                               std::to_string(messenger_options::largest_immediate) + " are possible");
         }
-        if (o.unexpected < 1) throw input_error(own + "room for 0 unexpected messages; at least 1 is needed");
+        if (o.unexpected < 1 || o.unexpected > messenger_options::most_unexpected) {
+            throw input_error(own + "room for " + std::to_string(o.unexpected) + " unexpected messages; 1 to " +
+                              std::to_string(messenger_options::most_unexpected) + " are possible");
+        }
         if (o.frame_bytes != 0 && o.frame_bytes < smallest_frame) {
             throw input_error(own + "frames of " + std::to_string(o.frame_bytes) + " bytes; at least " +
                               std::to_string(smallest_frame) + " are needed, or 0: by transport and ranks");
@@ -155,7 +158,7 @@ void message_engine::connect_bulk() {
 }
 
 message_engine::~message_engine() {
-    const closing_scope closing(core_.job.doing);
+    const closing_scope closing(core_.job.own_activity);
     matching_.abandon();
     for (message_link& l : links_) l.queued.finish_all();
     for (message_link& l : links_) l.abandon(); // may wait, which makes progress on all links

@@ -21,7 +21,7 @@ messenger::~messenger() {
 
 void messenger::isend(message_request& request, std::span<const std::byte> data, int to, int tag,
                       std::uint32_t context) noexcept {
-    if (request.done() && engine_->send_now(data, to, tag, context)) return; // it is done already
+    if (request.done() && engine_->try_send_immediate(data, to, tag, context)) return; // it is done already
     engine_->isend(request, data, to, tag, context);
 }
 void messenger::irecv(message_request& request, std::span<std::byte> into, int from, int tag,
@@ -46,19 +46,19 @@ status messenger::wait_probe(int from, int tag, message_info& info, std::uint32_
     return engine_->wait_probe(from, tag, context, info);
 }
 status messenger::send(std::span<const std::byte> data, int to, int tag, std::uint32_t context) noexcept {
-    if (engine_->send_now(data, to, tag, context)) return engine_->state();
+    if (engine_->try_send_immediate(data, to, tag, context)) return engine_->state();
     return engine_->send(data, to, tag, context);
 }
 status messenger::recv(std::span<std::byte> into, int from, int tag, message_info* info,
                        std::uint32_t context) noexcept {
     message_info unwanted;
     message_info& received = info != nullptr ? *info : unwanted;
-    if (engine_->recv_now(into, from, tag, context, received)) return engine_->state();
+    if (engine_->try_receive_immediate(into, from, tag, context, received)) return engine_->state();
     return engine_->recv(into, from, tag, context, received);
 }
 status messenger::sendrecv(std::span<const std::byte> data, int to, int tag, std::span<std::byte> into, int from,
                            int in_tag, message_info* info, std::uint32_t context) noexcept {
-    if (engine_->send_now(data, to, tag, context)) return recv(into, from, in_tag, info, context);
+    if (engine_->try_send_immediate(data, to, tag, context)) return recv(into, from, in_tag, info, context);
     message_request sending, receiving;
     isend(sending, data, to, tag, context);
     irecv(receiving, into, from, in_tag, context);

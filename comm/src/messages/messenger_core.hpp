@@ -4,6 +4,7 @@
 
 #include "job/job_core.hpp"
 
+#include <halocline/comm/detail/copy_bytes.hpp>
 #include <halocline/comm/messenger.hpp>
 
 #include <cstddef>
@@ -46,6 +47,12 @@ struct messenger_core {
         if (m.bytes <= receive.bytes) return m.bytes;
         if (state == status::ok) fail(status::wrong_data, receive, 0, m.bytes);
         return 0;
+    }
+    /// A receive gets an immediate message, whose bytes are here.
+    void deliver_immediate(message_operation& receive, const envelope& m, const std::byte* payload) noexcept {
+        copy_bytes(receive.data, payload, begin_receive(receive, m));
+        ++counts.immediate;
+        receive.finish();
     }
     void fail(status why, const message_operation& o, std::size_t more, std::uint64_t message_bytes = 0) noexcept;
     /// The message for a receive was withdrawn by its sender: no failure if the receive is being withdrawn, too.

@@ -12,7 +12,7 @@ network_link::network_link(messenger_core& core, matching& m, int peer, std::siz
       whole_(std::make_unique_for_overwrite<std::byte[]>(send_records::records * frames_.most_whole())), // not touched
       large_(core, frames_, records_) {}
 
-bool network_link::send(message_operation& s) noexcept {
+bool network_link::try_send(message_operation& s) noexcept {
     const bool immediate = core_.is_immediate(s.bytes);
     if (!frames_.has_credit() || (!immediate && records_.all_taken())) return false;
     const std::uint32_t record = immediate ? 0 : records_.next();
@@ -85,7 +85,7 @@ bool network_link::read_message(const frame_item& i, const std::byte* payload) n
     if (whole && immediate) return false;
     if (message_operation* const r = matching_.match(m)) {
         if (immediate)
-            receive_immediate(*r, m, payload);
+            core_.deliver_immediate(*r, m, payload);
         else if (whole)
             receive_whole(*r, m, i.record, payload);
         else
@@ -100,7 +100,7 @@ bool network_link::read_message(const frame_item& i, const std::byte* payload) n
     }
     const kept_message k{i.record, whole};
     std::memcpy(kept->payload(), &k, sizeof k);
-    if (whole) copy_bytes(place_of(i.record), payload, i.bytes);
+    if (whole) copy_bytes(whole_message_at(i.record), payload, i.bytes);
     return true;
 }
 
@@ -117,18 +117,12 @@ void network_link::read_recall(std::uint32_t record) noexcept {
 }
 
 void network_link::receive_kept(message_operation& r, unexpected_message& m) noexcept {
-    if (core_.is_immediate(m.bytes)) return receive_immediate(r, m.what(), m.payload());
+    if (core_.is_immediate(m.bytes)) return core_.deliver_immediate(r, m.what(), m.payload());
     const kept_message k = kept_in(m);
     if (k.whole)
-        receive_whole(r, m.what(), k.record, place_of(k.record));
+        receive_whole(r, m.what(), k.record, whole_message_at(k.record));
     else
         large_.receive(r, k.record, core_.begin_receive(r, m.what()));
-}
-
-void network_link::receive_immediate(message_operation& r, const envelope& m, const std::byte* payload) noexcept {
-    copy_bytes(r.data, payload, core_.begin_receive(r, m));
-    ++core_.counts.immediate;
-    r.finish();
 }
 
 void network_link::receive_whole(message_operation& r, const envelope& m, std::uint32_t record,

@@ -31,7 +31,7 @@ class network_link {
 
     [[nodiscard]] std::size_t frame_bytes() const noexcept { return frames_.frame_bytes(); }
     /// Sends a message, or announces it.  False: no room yet.
-    [[nodiscard]] bool send(message_operation& s) noexcept;
+    [[nodiscard]] bool try_send(message_operation& s) noexcept;
     /// Takes in what has arrived, and sends what is due.
     void progress() noexcept;
     /// A receive meets a message that arrived before it.
@@ -46,7 +46,7 @@ class network_link {
     /// What is kept of an unexpected message that is not immediate.
     struct kept_message {
         std::uint32_t record = 0;
-        bool whole = false; ///< the message lies in place_of(record)
+        bool whole = false; ///< the message lies in whole_message_at(record)
     };
     [[nodiscard]] static kept_message kept_in(unexpected_message& m) noexcept {
         kept_message k;
@@ -62,10 +62,9 @@ class network_link {
     bool read_message(const frame_item& i, const std::byte* payload) noexcept;
     /// The peer has withdrawn a send: if no receive has met the message, it is discarded.
     void read_recall(std::uint32_t record) noexcept;
-    void receive_immediate(message_operation& r, const envelope& m, const std::byte* payload) noexcept;
     void receive_whole(message_operation& r, const envelope& m, std::uint32_t record,
                        const std::byte* payload) noexcept;
-    [[nodiscard]] std::byte* place_of(std::uint32_t record) noexcept {
+    [[nodiscard]] std::byte* whole_message_at(std::uint32_t record) noexcept {
         return whole_.get() + record * frames_.most_whole();
     }
 

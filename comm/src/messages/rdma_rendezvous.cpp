@@ -18,12 +18,12 @@ rdma_rendezvous::invitation rdma_rendezvous::invite(message_operation& r, operat
     bulk_ticket ticket;
     // Checked first, because once memory is open the sender must be informed.
     if (frames_.payload_room() < sizeof ticket) return invitation::later;
-    switch (bulk_->receive(r.record, {r.data, r.asked_bytes}, ticket)) {
+    switch (bulk_->receive(r.record, {r.data, r.far.asked_bytes}, ticket)) {
     case bulk_link::opening::busy: return invitation::later;
     case bulk_link::opening::refused: ++core_.counts.not_registered; return invitation::refused;
     case bulk_link::opening::open: break;
     }
-    frames_.append({.kind = frame_item::invite, .record = r.record, .bytes = r.asked_bytes},
+    frames_.append({.kind = frame_item::invite, .record = r.record, .bytes = r.far.asked_bytes},
                    reinterpret_cast<const std::byte*>(&ticket), sizeof ticket);
     calling.remove(r);
     r.state = operation_state::invited;
@@ -44,8 +44,8 @@ message_operation* rdma_rendezvous::declined(std::uint32_t record) noexcept {
 
 void rdma_rendezvous::admit(message_operation& s, std::uint64_t bytes, const bulk_ticket& ticket) noexcept {
     ticket_[s.record] = ticket;
-    s.asked_bytes = bytes;
-    s.moved_bytes = 0;
+    s.far.asked_bytes = bytes;
+    s.far.moved_bytes = 0;
     s.state = operation_state::admitted;
     writing_.push(s);
 }
@@ -79,7 +79,7 @@ void rdma_rendezvous::look_for_received() noexcept {
 
 void rdma_rendezvous::write(message_operation& s, operation_list& called_for) noexcept {
     if (s.state == operation_state::admitted) {
-        switch (bulk_->send(s.record, {s.data, s.asked_bytes}, ticket_[s.record])) {
+        switch (bulk_->send(s.record, {s.data, s.far.asked_bytes}, ticket_[s.record])) {
         case bulk_link::opening::busy: return;
         case bulk_link::opening::refused:
             ++core_.counts.not_registered;

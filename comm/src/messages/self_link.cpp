@@ -17,7 +17,7 @@ message_operation* send_of(unexpected_message& m) {
 
 } // namespace
 
-bool self_link::send(message_operation& s) noexcept {
+bool self_link::try_send(message_operation& s) noexcept {
     const bool immediate = core_.is_immediate(s.bytes);
     const envelope m{core_.job.rank, s.tag, s.context, s.bytes};
     if (message_operation* const r = matching_.match(m)) {
@@ -42,17 +42,12 @@ bool self_link::send(message_operation& s) noexcept {
 }
 
 void self_link::receive_kept(message_operation& r, unexpected_message& m) noexcept {
-    const std::uint64_t bytes = core_.begin_receive(r, m.what());
-    if (core_.is_immediate(m.bytes)) {
-        copy_bytes(r.data, m.payload(), bytes);
-        ++core_.counts.immediate;
-    } else {
-        message_operation& send = *send_of(m);
-        copy_bytes(r.data, send.data, bytes);
-        ++core_.counts.direct;
-        announced_.remove(send);
-        send.finish();
-    }
+    if (core_.is_immediate(m.bytes)) return core_.deliver_immediate(r, m.what(), m.payload());
+    message_operation& send = *send_of(m);
+    copy_bytes(r.data, send.data, core_.begin_receive(r, m.what()));
+    ++core_.counts.direct;
+    announced_.remove(send);
+    send.finish();
     r.finish();
 }
 

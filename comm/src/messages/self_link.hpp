@@ -13,7 +13,7 @@ class self_link {
   public:
     self_link(messenger_core& core, matching& m) : core_(core), matching_(m) {}
     /// False: no room yet.
-    [[nodiscard]] bool send(message_operation& s) noexcept;
+    [[nodiscard]] bool try_send(message_operation& s) noexcept;
     /// A receive meets a message that arrived before it.
     void receive_kept(message_operation& r, unexpected_message& m) noexcept;
     void withdraw(message_operation& s) noexcept;

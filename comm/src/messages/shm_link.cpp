@@ -26,9 +26,9 @@ shm_link::shm_link(messenger_core& core, matching& m, int peer, message_place ow
                                     reinterpret_cast<std::byte*>(&own.link->farewell)),
       large_(core, peer, own, theirs, memory, streams) {}
 
-bool shm_link::begin(message_operation& s) noexcept {
+bool shm_link::try_send_without_bell(message_operation& s) noexcept {
     if (core_.is_immediate(s.bytes)) {
-        if (!send_now({s.data, s.bytes}, s.tag, s.context)) return false;
+        if (!try_send_immediate({s.data, s.bytes}, s.tag, s.context)) return false;
         s.finish();
         return true;
     }
@@ -46,7 +46,7 @@ message_operation* shm_link::copied_if_quicker(message_operation& s) noexcept {
     if (is_in_stream(s)) {
         message_operation* const copy = large_.copy(s);
         // The receiver may want this message before those whose copies it has not read.
-        return copy != nullptr || ++s.polls < patience ? copy : &s;
+        return copy != nullptr || ++s.fruitless_polls < patience ? copy : &s;
     }
     // Reading the original would take the receiver a system call, or bring lines that this rank has to get back.
     if (large_.is_mapped_there(s.data) && !large_.copying_pays(s.bytes)) return &s;
@@ -86,9 +86,7 @@ bool shm_link::arrive(ring_reader::place p) noexcept {
 
 void shm_link::receive_kept(message_operation& r, unexpected_message& m) noexcept {
     if (!core_.is_immediate(m.bytes)) return receive_announced(r, m.what(), m.payload());
-    copy_bytes(r.data, m.payload(), core_.begin_receive(r, m.what()));
-    ++core_.counts.immediate;
-    r.finish();
+    core_.deliver_immediate(r, m.what(), m.payload());
 }
 
 void shm_link::receive_announced(message_operation& r, const envelope& m, const std::byte* payload) noexcept {
@@ -101,10 +99,10 @@ void shm_link::receive_announced(message_operation& r, const envelope& m, const 
     large_.receive(r, bytes, a); // even if it wants no bytes, so that the send ends
 }
 
-bool shm_link::receive_announced_now(ring_reader::place p, std::span<std::byte> into, message_info& info) noexcept {
+bool shm_link::take_announced_alone(ring_reader::place p, std::span<std::byte> into, message_info& info) noexcept {
     if (p.cell->bytes != message_cell::announced) return false;
     const announcement a = announcement_in(p.cell->payload);
-    if (a.bytes > into.size() || is_lost(a) || !large_.receive_now(into.data(), a)) return false;
+    if (a.bytes > into.size() || is_lost(a) || !large_.try_receive_alone(into.data(), a)) return false;
     info = {peer_, p.cell->tag, a.bytes};
     take(p);
     ++core_.counts.arrived;

@@ -26,13 +26,13 @@ class shm_link {
 
     // Defined in the class so that they are inlined: an immediate message takes nothing else.
     /// Sends an immediate message.  False: no room yet.
-    bool send_now(std::span<const std::byte> data, int tag, std::uint32_t context) noexcept {
+    bool try_send_immediate(std::span<const std::byte> data, int tag, std::uint32_t context) noexcept {
         return out_.send(data, label_for(tag, context));
     }
     /// Receives the peer's next message if it comes within `patience` polls, matches, fits and needs nothing more of its
     /// sender.
     /// Pre: matching::nothing_waits().
-    [[gnu::always_inline]] bool receive_now(std::span<std::byte> into, int tag, std::uint32_t context, int patience,
+    [[gnu::always_inline]] bool try_receive(std::span<std::byte> into, int tag, std::uint32_t context, int patience,
                                             message_info& info) noexcept {
         const ring_reader::awaited next = in_.await();
         for (int polls = 0; polls < patience; ++polls) {
@@ -42,10 +42,10 @@ class shm_link {
             switch (next.look()) {
             case ring_reader::arrival::in_cell:
                 in_.look_ahead(next.cell(), polls == 0);
-                return receive_now(next.cell(), into, tag, context, info);
+                return take_if_wanted(next.cell(), into, tag, context, info);
             case ring_reader::arrival::in_slot:
                 in_.look_ahead(next.slot(), polls == 0);
-                return receive_now(next.slot(), into, tag, context, info);
+                return take_if_wanted(next.slot(), into, tag, context, info);
             case ring_reader::arrival::none: break;
             }
         }
@@ -53,8 +53,8 @@ class shm_link {
     }
 
     /// Sends a message, or announces it.  False: no room yet; the peer is informed.
-    [[nodiscard]] bool send(message_operation& s) noexcept {
-        if (begin(s)) return true;
+    [[nodiscard]] bool try_send(message_operation& s) noexcept {
+        if (try_send_without_bell(s)) return true;
         bell_->ring();
         return false;
     }
@@ -79,11 +79,11 @@ class shm_link {
     [[nodiscard]] std::string describe() const { return large_.describe(); }
 
   private:
-    [[gnu::always_inline]] bool receive_now(ring_reader::place p, std::span<std::byte> into, int tag,
-                                            std::uint32_t context, message_info& info) noexcept {
+    [[gnu::always_inline]] bool take_if_wanted(ring_reader::place p, std::span<std::byte> into, int tag,
+                                               std::uint32_t context, message_info& info) noexcept {
         if (!matches(tag, context, p.cell->tag, p.cell->context)) return false;
         const std::uint32_t bytes = p.cell->bytes;
-        if (bytes >= message_cell::withdrawn) return receive_announced_now(p, into, info);
+        if (bytes >= message_cell::withdrawn) return take_announced_alone(p, into, info);
         if (bytes > into.size()) return false;
         copy_payload(into.data(), p, bytes);
         info = {peer_, p.cell->tag, bytes};
@@ -92,8 +92,7 @@ class shm_link {
         ++core_.counts.immediate;
         return true;
     }
-    /// send() without the bell.
-    [[nodiscard]] bool begin(message_operation& s) noexcept;
+    [[nodiscard]] bool try_send_without_bell(message_operation& s) noexcept;
     [[nodiscard]] ring_writer::label label_for(int tag, std::uint32_t context) const noexcept {
         return {tag, context, in_.slots_taken()};
     }
@@ -105,7 +104,7 @@ class shm_link {
     /// False: nothing has arrived, or it stays where it is.
     bool take_next() noexcept {
         const ring_reader::awaited next = in_.await();
-        switch (next.look()) { // as in receive_now()
+        switch (next.look()) { // as in try_receive()
         case ring_reader::arrival::in_cell: return arrive(next.cell());
         case ring_reader::arrival::in_slot: return arrive(next.slot());
         case ring_reader::arrival::none: break;
@@ -122,8 +121,8 @@ class shm_link {
     /// What to announce for a send: the send itself, or its copy.  nullptr: no room for now.
     [[nodiscard]] message_operation* copied_if_quicker(message_operation& s) noexcept;
     void receive_announced(message_operation& r, const envelope& m, const std::byte* payload) noexcept;
-    /// The rest of receive_now() for an announced message.  Pre: p matches, and is announced or withdrawn.
-    bool receive_announced_now(ring_reader::place p, std::span<std::byte> into, message_info& info) noexcept;
+    /// The rest of take_if_wanted() for an announced message.  Pre: p matches, and is announced or withdrawn.
+    bool take_announced_alone(ring_reader::place p, std::span<std::byte> into, message_info& info) noexcept;
     /// Informs the peer of withdrawn sends, as far as there is room.
     void tell_withdrawn() noexcept;
     /// The peer has withdrawn a send: if no receive has met the message, it is discarded.

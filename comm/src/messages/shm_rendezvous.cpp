@@ -45,9 +45,9 @@ shm_rendezvous::shm_rendezvous(messenger_core& core, int peer, message_place own
 announcement shm_rendezvous::announce(message_operation& s) noexcept {
     announcement a{.bytes = s.bytes, .place = place_of(core_.job, s.data)};
     a.record = s.record = free_.take();
-    a.generation = s.generation = ++generation_;
-    s.pieces_done = 0;
-    s.is_refused = false;
+    a.generation = s.near.generation = ++generation_;
+    s.near.pieces_done = 0;
+    s.piece_was_refused = false;
     records_[a.record].sender_pieces.store(0, std::memory_order_relaxed);
     records_[a.record].staged.store(0, std::memory_order_relaxed);
     s.state = operation_state::announced;
@@ -93,11 +93,11 @@ bool shm_rendezvous::fill(std::byte* to, const std::byte* from, std::size_t byte
 void shm_rendezvous::receive(message_operation& r, std::uint64_t bytes, const announcement& a) noexcept {
     r.peer = peer_;
     r.record = a.record;
-    r.generation = a.generation;
-    r.pieces_done = 0;
-    r.polls = 0;
-    r.source = nullptr;
-    r.is_refused = false;
+    r.near.generation = a.generation;
+    r.near.pieces_done = 0;
+    r.fruitless_polls = 0;
+    r.near.fallback_source = nullptr;
+    r.piece_was_refused = false;
     send_record& record = their_records_[a.record];
     const peer_buffer source = memory_.at(a.place);
     look_for_sender(record, bytes);
@@ -106,7 +106,7 @@ void shm_rendezvous::receive(message_operation& r, std::uint64_t bytes, const an
     } else if (source.is_reachable() && source.mapped() == nullptr && streams_.pushed.streamed() &&
                bytes >= message_streams::least_pushed) {
         // Reading would bring all lines of the source here, and later back to the sender's core.
-        r.source = reinterpret_cast<const std::byte*>(a.place.address);
+        r.near.fallback_source = reinterpret_cast<const std::byte*>(a.place.address);
         record.next.store(0, std::memory_order_relaxed);
         ask_for_staging(r, record);
     } else if (bytes == 0 || source.read(r.data, 0, bytes)) {
@@ -119,10 +119,10 @@ void shm_rendezvous::receive(message_operation& r, std::uint64_t bytes, const an
     if (r.state != operation_state::staged && source.mapped() == nullptr) ++core_.counts.read;
     if (r.done()) return;
     receiving_.push(r); // the sender has yet to do its part
-    go_on(r);
+    advance_receive(r);
 }
 
-bool shm_rendezvous::receive_now(std::byte* into, const announcement& a) noexcept {
+bool shm_rendezvous::try_receive_alone(std::byte* into, const announcement& a) noexcept {
     const std::byte* const source = memory_.at(a.place).mapped();
     if (a.bytes >= least_shared_ || source == nullptr) return false;
     copy_bytes(into, source, a.bytes);
@@ -132,9 +132,9 @@ bool shm_rendezvous::receive_now(std::byte* into, const announcement& a) noexcep
 }
 
 void shm_rendezvous::ask_for_staging(message_operation& r, send_record& record) noexcept {
-    r.pieces_done = 0;
+    r.near.pieces_done = 0;
     record.receiver.read.store(0, std::memory_order_relaxed);
-    record.set(r.generation, send_record::wants_staging);
+    record.set(r.near.generation, send_record::wants_staging);
     ++core_.counts.staged;
     r.state = operation_state::staged;
 }
@@ -169,9 +169,9 @@ bool shm_rendezvous::share_copy(message_operation& r, send_record& record, const
     record.receiver.target = place_of(core_.job, r.data);
     record.next.store(0, std::memory_order_relaxed);
     // Last, with release: a sender that sees the phase also sees the target, and that no piece is taken.
-    record.set(r.generation, push ? send_record::pushed : send_record::shared);
+    record.set(r.near.generation, push ? send_record::pushed : send_record::shared);
     r.state = operation_state::synergistic;
-    if (push) r.source = source.mapped();
+    if (push) r.near.fallback_source = source.mapped();
     if (push)
         ++core_.counts.pushed;
     else
@@ -181,38 +181,38 @@ bool shm_rendezvous::share_copy(message_operation& r, send_record& record, const
 
 void shm_rendezvous::copy_shared(message_operation& r, send_record& record, const peer_buffer& source,
                                  std::uint64_t bytes) noexcept {
-    r.pieces_done = copy_pieces(record.next, bytes, [&](std::uint64_t start, std::uint64_t n) {
-        if (!source.read(r.data + start, start, n)) r.is_refused = true;
+    r.near.pieces_done = copy_pieces(record.next, bytes, [&](std::uint64_t start, std::uint64_t n) {
+        if (!source.read(r.data + start, start, n)) r.piece_was_refused = true;
     });
 }
 
-void shm_rendezvous::go_on(message_operation& r) noexcept {
+void shm_rendezvous::advance_receive(message_operation& r) noexcept {
     send_record& record = their_records_[r.record];
     const std::uint64_t bytes = r.info.bytes <= r.bytes ? r.info.bytes : 0; // too long: nothing is copied
     if (!(r.state == operation_state::staged ? copied_from_staging(r, record, bytes)
                                              : copied_by_both(r, record, bytes)))
         return;
     receiving_.remove(r);
-    record.set(r.generation, send_record::received);
+    record.set(r.near.generation, send_record::received);
     r.finish();
 }
 
 bool shm_rendezvous::copied_by_both(message_operation& r, send_record& record, std::uint64_t bytes) noexcept {
     const std::uint64_t said = record.sender_pieces.load(std::memory_order_acquire);
     const std::uint64_t theirs = said & ~(send_record::withdrawn | send_record::refused);
-    if (r.pieces_done + theirs >= pieces_of(bytes)) {
-        if (!r.is_refused && (said & send_record::refused) == 0) return true;
-        r.source = nullptr;
+    if (r.near.pieces_done + theirs >= pieces_of(bytes)) {
+        if (!r.piece_was_refused && (said & send_record::refused) == 0) return true;
+        r.near.fallback_source = nullptr;
         ask_for_staging(r, record); // all of it again
         return false;
     }
-    if (r.source != nullptr && is_idle(r, record))
-        copy_shared(r, record, {const_cast<std::byte*>(std::exchange(r.source, nullptr)), 0, 0}, bytes);
+    if (r.near.fallback_source != nullptr && is_idle(r, record))
+        copy_shared(r, record, {const_cast<std::byte*>(std::exchange(r.near.fallback_source, nullptr)), 0, 0}, bytes);
     return false;
 }
 
 bool shm_rendezvous::is_idle(message_operation& r, const send_record& record) const noexcept {
-    return ++r.polls >= patience && record.next.load(std::memory_order_relaxed) == 0;
+    return ++r.fruitless_polls >= patience && record.next.load(std::memory_order_relaxed) == 0;
 }
 
 /// `staged` is the number of pieces placed there so far, `read` the number of those that were read.
@@ -221,15 +221,15 @@ bool shm_rendezvous::copied_from_staging(message_operation& r, send_record& reco
     // Loaded first: what a withdrawn sender has staged is all that there will be.
     const bool withdrawn = (record.sender_pieces.load(std::memory_order_acquire) & send_record::withdrawn) != 0;
     const std::uint64_t theirs = record.staged.load(std::memory_order_acquire);
-    for (; r.pieces_done < theirs; ++r.pieces_done) {
-        const std::uint64_t start = r.pieces_done * piece;
-        copy_bytes(r.data + start, staged_piece(*their_outbox_, r.pieces_done), std::min(piece, bytes - start));
-        record.receiver.read.store(r.pieces_done + 1, std::memory_order_release);
+    for (; r.near.pieces_done < theirs; ++r.near.pieces_done) {
+        const std::uint64_t start = r.near.pieces_done * piece;
+        copy_bytes(r.data + start, staged_piece(*their_outbox_, r.near.pieces_done), std::min(piece, bytes - start));
+        record.receiver.read.store(r.near.pieces_done + 1, std::memory_order_release);
         ++core_.moved;
     }
-    if (r.pieces_done >= pieces_of(bytes, piece)) return true;
-    if (r.source != nullptr && (withdrawn || is_idle(r, record))) {
-        const buffer_place source{reinterpret_cast<std::uint64_t>(std::exchange(r.source, nullptr)), 0};
+    if (r.near.pieces_done >= pieces_of(bytes, piece)) return true;
+    if (r.near.fallback_source != nullptr && (withdrawn || is_idle(r, record))) {
+        const buffer_place source{reinterpret_cast<std::uint64_t>(std::exchange(r.near.fallback_source, nullptr)), 0};
         if (memory_.at(source).read(r.data, 0, bytes)) {
             --core_.counts.staged;
             ++core_.counts.direct;
@@ -242,10 +242,10 @@ bool shm_rendezvous::copied_from_staging(message_operation& r, send_record& reco
     return true;
 }
 
-void shm_rendezvous::follow(message_operation& s) noexcept {
+void shm_rendezvous::advance_send(message_operation& s) noexcept {
     if (take_received(s)) return;
     send_record& record = records_[s.record];
-    switch (const send_record::phase now = record.phase_of(s.generation)) {
+    switch (const send_record::phase now = record.phase_of(s.near.generation)) {
     case send_record::announced:
     case send_record::received: break; // the next time
     case send_record::shared:
@@ -265,13 +265,14 @@ void shm_rendezvous::help_copy(message_operation& s, send_record& record, bool s
         if (streaming)
             stream_bytes(target.mapped() + start, s.data + start, n);
         else if (!target.write(start, s.data + start, n))
-            s.is_refused = true;
+            s.piece_was_refused = true;
     });
     if (copied == 0) return;
     finish_streams();
-    s.pieces_done += copied;
+    s.near.pieces_done += copied;
     core_.counts.pieces_sent += copied;
-    record.sender_pieces.store(s.pieces_done | (s.is_refused ? send_record::refused : 0), std::memory_order_release);
+    record.sender_pieces.store(s.near.pieces_done | (s.piece_was_refused ? send_record::refused : 0),
+                               std::memory_order_release);
 }
 
 void shm_rendezvous::stage(message_operation& s, send_record& record) noexcept {
@@ -301,7 +302,7 @@ void shm_rendezvous::withdraw_send(message_operation& s) noexcept {
     withdrawn_.add(s.record);
     untold_.add(s.record);
     ++core_.owner.under_way;
-    withdrawn_generation_[s.record] = s.generation;
+    withdrawn_generation_[s.record] = s.near.generation;
     mark_withdrawn(s);
 }
 
@@ -334,7 +335,7 @@ void shm_rendezvous::withdraw_receive(message_operation& r) noexcept {
     receiving_.remove(r);
     send_record& record = their_records_[r.record];
     if (r.state == operation_state::synergistic) stop_sender(r, record);
-    record.set(r.generation, send_record::received);
+    record.set(r.near.generation, send_record::received);
 }
 
 void shm_rendezvous::stop_sender(const message_operation& r, send_record& record) noexcept {
@@ -343,7 +344,7 @@ void shm_rendezvous::stop_sender(const message_operation& r, send_record& record
     const auto copied = [&] {
         return record.sender_pieces.load(std::memory_order_acquire) & ~(send_record::withdrawn | send_record::refused);
     };
-    const auto writes = [&] { return r.pieces_done + copied() < taken; };
+    const auto writes = [&] { return r.near.pieces_done + copied() < taken; };
     waiter waiting(core_.job);
     while (writes() && waiting.again(peer_) == status::ok) {
     }

@@ -60,16 +60,16 @@ class shm_rendezvous {
     void receive(message_operation& r, std::uint64_t bytes, const announcement& a) noexcept;
     /// Receiver: the same without a receive under way.  False: the message is not one that this rank always copies
     /// alone, without a system call; nothing has happened.
-    [[nodiscard]] bool receive_now(std::byte* into, const announcement& a) noexcept;
+    [[nodiscard]] bool try_receive_alone(std::byte* into, const announcement& a) noexcept;
     /// Takes the next steps of the announced sends, and of the receives in which their sender has a part.
     void progress() noexcept {
         if (!withdrawn_.empty()) take_back_withdrawn();
-        if (!announced_.empty()) announced_.for_each([this](message_operation& s) { follow(s); });
-        if (!receiving_.empty()) receiving_.for_each([this](message_operation& r) { go_on(r); });
+        if (!announced_.empty()) announced_.for_each([this](message_operation& s) { advance_send(s); });
+        if (!receiving_.empty()) receiving_.for_each([this](message_operation& r) { advance_receive(r); });
     }
     /// Sender: ends an announced send whose receiver has copied it alone.  False: it has not, or not yet.
     [[nodiscard]] bool take_received(message_operation& s) noexcept {
-        if (records_[s.record].phase_of(s.generation) != send_record::received) return false;
+        if (records_[s.record].phase_of(s.near.generation) != send_record::received) return false;
         announced_.remove(s);
         give_back(s.record);
         s.finish();
@@ -104,7 +104,7 @@ class shm_rendezvous {
                      std::uint64_t bytes) noexcept;
     void ask_for_staging(message_operation& r, send_record& record) noexcept;
     /// Takes the next step of a receive in which its sender has a part.
-    void go_on(message_operation& r) noexcept;
+    void advance_receive(message_operation& r) noexcept;
     /// False: pieces are still missing.
     bool copied_by_both(message_operation& r, send_record& record, std::uint64_t bytes) noexcept;
     bool copied_from_staging(message_operation& r, send_record& record, std::uint64_t bytes) noexcept;
@@ -116,7 +116,7 @@ class shm_rendezvous {
     /// True if they bypassed the cache.
     bool fill(std::byte* to, const std::byte* from, std::size_t bytes, bool was_read) noexcept;
     /// Does what the receiver of an announced message has asked for.
-    void follow(message_operation& s) noexcept;
+    void advance_send(message_operation& s) noexcept;
     void help_copy(message_operation& s, send_record& record, bool streaming) noexcept;
     void stage(message_operation& s, send_record& record) noexcept;
     void withdraw_send(message_operation& s) noexcept;

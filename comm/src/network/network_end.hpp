@@ -62,6 +62,12 @@ struct direct_values {
 };
 
 /// Its block: two slots for what the peer sends, one for what this end sends; a transport's own data before and after.
+///
+/// The life of an end: the world opens it; it is `joined` when its channel takes the peer's card, and messages may go
+/// once this end's greeting is said and the peer's is here (MPI needs none); farewells follow, this end's when its
+/// channel closes; the channel's destructor releases it. The world frees a released end when nobody writes there any
+/// more: after both farewells, or if no peer ever could (it was refused, or over verbs never joined). After an error
+/// nothing is said or sent any more.
 struct network_end {
     std::pmr::memory_resource* memory = nullptr;
     std::byte* block = nullptr;
@@ -74,6 +80,7 @@ struct network_end {
     std::uint64_t started = 0; ///< epoch of the last message given to the library
     std::uint64_t writes = 0;  ///< accepted by the library
     direct_values values;
+    // In this order; `said`: by this end.
     bool joined = false, greeting_said = false, greeted = false, farewell_said = false, farewell_came = false;
     bool released = false;           ///< the channel is gone
     bool refused = false;            ///< neither end ever connects to the other, so nobody writes here

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The worlds in which the channels of transports with cards are made, one line per transport; and how a job opens those
+// The worlds in which the channels of transports with cards are made, chosen by their type; and how a job opens those
 // that it needs.
 #pragma once
 
@@ -15,20 +15,28 @@
 #include <halocline/comm/detail/verbs_channel.hpp>
 #include <halocline/comm/job.hpp>
 
+#include <concepts>
 #include <string>
 
 namespace halocline::comm {
 
-inline verbs_world& world_of(const job_core& core, const verbs_channel*) { return *core.networks.verbs; }
-inline ofi_world& world_of(const job_core& core, const ofi_channel*) { return *core.networks.ofi; }
-inline verbs_world& world_of(const job_core& core, const verbs_direct_channel*) { return *core.networks.verbs; }
-inline ofi_world& world_of(const job_core& core, const ofi_direct_channel*) { return *core.networks.ofi; }
-inline verbs_world& world_of(const job_core& core, const verbs_window_channel*) { return *core.networks.verbs; }
-inline ofi_world& world_of(const job_core& core, const ofi_window_channel*) { return *core.networks.ofi; }
-inline mpi_world& world_of(const job_core& core, const mpi_channel*) { return *core.networks.mpi; }
-inline mock_world& world_of(const job_core&, const mock_channel*) {
-    static mock_world nothing; // has no state
-    return nothing;
+template <class Channel, class... Others>
+inline constexpr bool is_any_of = (std::same_as<Channel, Others> || ...);
+
+/// The world in which channels of that type are made.
+template <class Channel>
+[[nodiscard]] auto& world_of(const job_core& core) {
+    if constexpr (is_any_of<Channel, verbs_channel, verbs_direct_channel, verbs_window_channel>) {
+        return *core.networks.verbs;
+    } else if constexpr (is_any_of<Channel, ofi_channel, ofi_direct_channel, ofi_window_channel>) {
+        return *core.networks.ofi;
+    } else if constexpr (std::same_as<Channel, mpi_channel>) {
+        return *core.networks.mpi;
+    } else {
+        static_assert(std::same_as<Channel, mock_channel>);
+        static mock_world nothing; // has no state
+        return nothing;
+    }
 }
 
 /// Opens verbs and libfabric, in the order of the job's transports, on the ranks that can, and only if the previous

@@ -33,8 +33,8 @@ struct failure_record {
     }
     /// The same, once a writer that is at work has finished; waits at most 0.1 s for it.
     [[nodiscard]] const job_end* end_soon() const noexcept;
-    /// Writes the end of the job, in place of the writer that has brought the state to `before`; 0: as the first. False:
-    /// another was quicker.
+    /// Claims the record and writes the end of the job. `before`: the state that it replaces: 0, or the odd state of a
+    /// writer that did not finish. False: another writer changed the state first.
     bool write(std::uint32_t before, const job_end& what) noexcept;
     /// Writes the end of the job, unless it is there, and returns the one that is. The first writer wins, if it finishes
     /// within 0.1 s.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replaces world.cpp where libfabric's headers are missing. Nothing here is reached, because a job refuses the
+// Replaces the rest of ofi/ where libfabric's headers are missing. Nothing here is reached, because a job refuses the
 // transport before it makes a world.
 #include "network/bulk_link.hpp"
 #include "world.hpp"

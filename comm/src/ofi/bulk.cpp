@@ -33,8 +33,7 @@ bool ofi_world::writes_memory() const { return !endpoint_->provider.tagged; }
 std::shared_ptr<const exposed_memory> ofi_world::expose(std::span<std::byte> memory) {
     if (endpoint_->provider.tagged) return nullptr;
     auto e = std::make_shared<ofi_exposed_memory>();
-    e->registered = register_memory(endpoint_->domain, endpoint_->ep, endpoint_->provider.list->domain_attr->mr_mode,
-                                    FI_WRITE | FI_REMOTE_WRITE, memory.data(), memory.size(), endpoint_->next_key++);
+    e->registered = endpoint_->register_memory(memory, endpoint_->next_key++);
     endpoint_->require(e->registered.error, e->registered.call);
     e->ticket = {e->registered.base, e->registered.key};
     e->local = reinterpret_cast<std::uintptr_t>(e->registered.descriptor);
@@ -93,9 +92,7 @@ std::string ofi_bulk_link::describe() const {
 bulk_link::opening ofi_bulk_link::open(transfer& t, std::byte* data, std::size_t bytes, bool must_register) noexcept {
     if (!must_register) return t.open(data, bytes, piece_);
     const auto make = [&](std::byte* start, std::size_t n) {
-        return register_memory(endpoint_.domain, endpoint_.ep, endpoint_.provider.list->domain_attr->mr_mode,
-                               endpoint_.provider.tagged ? FI_SEND | FI_RECV : FI_WRITE | FI_REMOTE_WRITE, start, n,
-                               endpoint_.next_key++);
+        return endpoint_.register_memory({start, n}, endpoint_.next_key++);
     };
     return t.open(data, bytes, piece_, make, drop);
 }
@@ -103,8 +100,8 @@ bulk_link::opening ofi_bulk_link::open(transfer& t, std::byte* data, std::size_t
 bulk_link::opening ofi_bulk_link::receive(std::uint32_t record, std::span<std::byte> into,
                                           bulk_ticket& ticket) noexcept {
     transfer& t = in_[record];
-    const bool local = (endpoint_.provider.list->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
-    const opening how = open(t, into.data(), into.size(), !endpoint_.provider.tagged || local);
+    const bool must_register = !endpoint_.provider.tagged || endpoint_.registers_local();
+    const opening how = open(t, into.data(), into.size(), must_register);
     if (how != opening::open) return how;
     if (endpoint_.provider.tagged) {
         push(t); // the first receives are posted before the sender is invited
@@ -118,8 +115,7 @@ bulk_link::opening ofi_bulk_link::receive(std::uint32_t record, std::span<std::b
 bulk_link::opening ofi_bulk_link::send(std::uint32_t record, std::span<const std::byte> data,
                                        const bulk_ticket& ticket) noexcept {
     transfer& t = out_[record];
-    const bool local = (endpoint_.provider.list->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
-    const opening how = open(t, const_cast<std::byte*>(data.data()), data.size(), local);
+    const opening how = open(t, const_cast<std::byte*>(data.data()), data.size(), endpoint_.registers_local());
     if (how != opening::open) return how;
     t.ticket = ticket;
     push(t);
@@ -175,17 +171,13 @@ void ofi_bulk_link::completed(ofi_operation& operation, int error) noexcept {
 bool ofi_bulk_link::received(std::uint32_t record) noexcept {
     transfer& t = in_[record];
     if (endpoint_.provider.tagged) push(t);
-    if (t.done < t.pieces) return false;
-    close(t);
-    return true;
+    return closed_if_done(t);
 }
 
 bool ofi_bulk_link::sent(std::uint32_t record) noexcept {
     transfer& t = out_[record];
     push(t);
-    if (t.done < t.pieces) return false;
-    close(t);
-    return true;
+    return closed_if_done(t);
 }
 
 void ofi_bulk_link::give_up(std::uint32_t record) noexcept {
@@ -193,6 +185,12 @@ void ofi_bulk_link::give_up(std::uint32_t record) noexcept {
     for (piece& p : t.operation)
         if (p.busy && !endpoint_.is_cut) fi_cancel(&endpoint_.ep->fid, &p);
     close(t);
+}
+
+bool ofi_bulk_link::closed_if_done(transfer& t) noexcept {
+    if (t.done < t.pieces) return false;
+    close(t);
+    return true;
 }
 
 void ofi_bulk_link::close(transfer& t) noexcept { t.close(drop); }

@@ -57,6 +57,8 @@ class ofi_bulk_link final : public bulk_link {
     void push(transfer& t) noexcept;
     int post(transfer& t, piece& operation) noexcept;
     void close(transfer& t) noexcept;
+    /// Closes the transfer if all of its pieces are complete; true if so.
+    bool closed_if_done(transfer& t) noexcept;
     [[nodiscard]] bool busy() const noexcept;
 
     ofi_world& world_;

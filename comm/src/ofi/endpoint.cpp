@@ -85,8 +85,7 @@ ofi_world::endpoint::endpoint(std::string_view wish, std::string_view address, s
 }
 
 ofi_world::endpoint::~endpoint() {
-    // The endpoint first: after that nothing is written to this rank's memory.
-    if (!is_cut) close_object(ep);
+    close_unless_cut(); // first
     caches.clear_all([](ofi_registration& r) { close_object(r.region); });
     if (ep != nullptr) { // the endpoint keeps the objects that it uses
         keep(ep);
@@ -96,6 +95,20 @@ ofi_world::endpoint::~endpoint() {
     close_object(addresses);
     close_object(domain);
     close_object(fabric);
+}
+
+ofi_registration ofi_world::endpoint::register_memory(std::span<std::byte> memory, std::uint64_t key) const noexcept {
+    const std::uint64_t access = provider.tagged ? FI_SEND | FI_RECV : FI_WRITE | FI_REMOTE_WRITE;
+    return comm::register_memory(domain, ep, provider.list->domain_attr->mr_mode, access, memory.data(), memory.size(),
+                                 key);
+}
+
+bool ofi_world::endpoint::registers_local() const noexcept {
+    return (provider.list->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
+}
+
+void ofi_world::endpoint::close_unless_cut() noexcept {
+    if (!is_cut) close_object(ep);
 }
 
 void ofi_world::endpoint::cut() noexcept {

@@ -8,10 +8,12 @@
 #include "tags.hpp"
 #include "world.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -47,6 +49,13 @@ struct ofi_world::endpoint {
     /// moves nothing unless polled, and closing it while a peer's write has half arrived kills the process
     /// (rxm_handle_comp_error() of libfabric 1.17 follows the context of that write, which has none).
     void cut() noexcept;
+    /// Registers memory in this domain. Peers may write it, or without RMA send into it. `key`: see
+    /// halocline::comm::register_memory().
+    [[nodiscard]] ofi_registration register_memory(std::span<std::byte> memory, std::uint64_t key) const noexcept;
+    /// Does memory have to be registered even if only this rank's own operations read or write it?
+    [[nodiscard]] bool registers_local() const noexcept;
+    /// Closes the endpoint, unless it was cut: after that nothing is written to this rank's memory.
+    void close_unless_cut() noexcept;
     /// Err: job_error if that call's code is negative.
     void require(long code, const char* call) const;
 

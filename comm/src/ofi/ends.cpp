@@ -44,9 +44,7 @@ std::uint32_t ofi_world::take_id() {
 }
 
 void ofi_world::register_block(ofi_end& e) {
-    const ofi_registration r =
-        register_memory(endpoint_->domain, endpoint_->ep, endpoint_->provider.list->domain_attr->mr_mode,
-                        e.tagged ? FI_SEND | FI_RECV : FI_WRITE | FI_REMOTE_WRITE, e.block, e.block_bytes, e.id + 1);
+    const ofi_registration r = endpoint_->register_memory({e.block, e.block_bytes}, e.id + 1);
     endpoint_->require(r.error, r.call);
     e.region = r.region;
     e.descriptor = r.descriptor;

@@ -45,7 +45,7 @@ ofi_world::ofi_world(std::string_view provider, std::string_view address, std::s
 
 ofi_world::~ofi_world() {
     // Regions must go before the domain, but not before the endpoint stops writing into them.
-    if (!endpoint_->is_cut) close_object(endpoint_->ep);
+    endpoint_->close_unless_cut();
     for (auto& end : ends_) {
         if (end) (void)close_end(*end);
     }

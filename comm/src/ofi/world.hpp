@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A rank's place in libfabric: one domain, one reliable-datagram endpoint, one completion queue and one address vector,
 // shared by all channels of the job. The library is loaded when a job first needs it (docs/decisions/0008-ofi.md);
-// a build without its headers has ofi/absent.cpp in place of ofi/world.cpp.
+// a build without its headers has ofi/absent.cpp in place of the rest of ofi/.
 #pragma once
 
 #include "network/network_end.hpp"

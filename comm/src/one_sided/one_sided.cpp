@@ -23,6 +23,11 @@ signal_counter& counter_at(std::byte* payload, int signal) {
     return reinterpret_cast<signal_counter*>(payload)[signal];
 }
 
+/// Bytes of the counters at the start of a segment's payload.
+std::size_t counter_bytes(const exposure_options& o) {
+    return static_cast<std::size_t>(o.signals) * sizeof(signal_counter);
+}
+
 } // namespace
 
 exposure::exposure(const job& j, std::span<const int> neighbours, std::size_t bytes, exposure_options options)
@@ -31,10 +36,9 @@ exposure::exposure(const job& j, std::span<const int> neighbours, std::size_t by
     if (options_.signals < 0)
         throw input_error("'" + options_.name + "': " + std::to_string(options_.signals) +
                           " signals; 0 or more are possible");
-    const std::size_t counters = static_cast<std::size_t>(options_.signals) * sizeof(signal_counter);
-    segment_.pointer() = std::make_unique<rma_segment>(j, options_.name, neighbours, sum_or_most(counters, bytes),
-                                                       std::to_string(options_.signals) + " signals",
-                                                       std::max<std::size_t>(options_.direct_bytes, 1));
+    segment_.pointer() = std::make_unique<rma_segment>(
+        j, options_.name, neighbours, sum_or_most(counter_bytes(options_), bytes),
+        std::to_string(options_.signals) + " signals", std::max<std::size_t>(options_.direct_bytes, 1));
     // Zeroed memory is a set of counters that are 0; nobody adds before all ranks are here.
 }
 
@@ -43,7 +47,7 @@ exposure& exposure::operator=(exposure&&) noexcept = default;
 exposure::~exposure() = default;
 
 std::span<std::byte> exposure::memory() const noexcept {
-    const std::size_t counters = static_cast<std::size_t>(options_.signals) * sizeof(signal_counter);
+    const std::size_t counters = counter_bytes(options_);
     return {segment_->payload + counters, segment_->payload_bytes - counters};
 }
 
@@ -52,7 +56,7 @@ exposure_counts exposure::counts() const noexcept { return segment_->counts(); }
 std::size_t exposure::neighbours() const noexcept { return segment_->neighbours.size(); }
 
 std::size_t exposure::bytes_at(std::size_t n) const noexcept {
-    return segment_->neighbours[n].payload_bytes - static_cast<std::size_t>(options_.signals) * sizeof(signal_counter);
+    return segment_->neighbours[n].payload_bytes - counter_bytes(options_);
 }
 
 template <class Done>
@@ -140,8 +144,7 @@ status exposure::put(std::size_t n, std::span<const std::byte> from, std::size_t
         misuse("put() beyond the end of the neighbour's memory: see bytes_at()");
         return status_;
     }
-    const std::size_t counters = static_cast<std::size_t>(options_.signals) * sizeof(signal_counter);
-    return status_ = segment_->write(segment_->neighbours[n], counters + offset, from);
+    return status_ = segment_->write(segment_->neighbours[n], counter_bytes(options_) + offset, from);
 }
 
 status exposure::complete() noexcept {

@@ -5,6 +5,7 @@
 #include "rma_segment.hpp"
 
 #include <atomic>
+#include <optional>
 #include <string>
 
 namespace halocline::comm {
@@ -59,15 +60,30 @@ bool remote_calls::put(std::size_t n, std::uint32_t function, const void* argume
     return true;
 }
 
-status remote_calls::call_bytes(std::size_t n, std::uint32_t function, const void* argument, std::size_t bytes) {
-    status s = n < segment_->neighbours.size() ? status::ok : status::misused;
-    for (waiter waiting(segment_->job.core()); s == status::ok && !put(n, function, argument, bytes);) {
-        if (const auto& peer = segment_->neighbours[n]; rma_segment::left(peer))
-            return segment_->job.core().left_by(peer.rank);
-        if (run() == 0) s = waiting.again(segment_->neighbours[n].rank);
+template <class Done>
+status remote_calls::await(int rank, Done&& done) {
+    job_core& core = segment_->job.core();
+    status s = status::ok;
+    for (std::optional<waiter> waiting(core); s == status::ok && !done();) {
+        if (run() == 0)
+            s = waiting->again(rank);
+        else
+            waiting.emplace(core); // the deadline limits silence
         if (s == status::ok) s = segment_->state();
     }
     return s;
+}
+
+status remote_calls::call_bytes(std::size_t n, std::uint32_t function, const void* argument, std::size_t bytes) {
+    if (n >= segment_->neighbours.size()) return status::misused;
+    const rma_segment::neighbour& peer = segment_->neighbours[n];
+    bool gone = false;
+    const status s = await(peer.rank, [&] {
+        if (put(n, function, argument, bytes)) return true;
+        gone = rma_segment::left(peer);
+        return gone;
+    });
+    return gone ? segment_->job.core().left_by(peer.rank) : s;
 }
 
 std::size_t remote_calls::progress() {
@@ -100,13 +116,6 @@ std::size_t remote_calls::run() {
     return ran;
 }
 
-status remote_calls::progress_until(const std::function<bool()>& done) {
-    status s = status::ok;
-    for (waiter waiting(segment_->job.core()); s == status::ok && !done();) {
-        if (run() == 0) s = waiting.again(-1);
-        if (s == status::ok) s = segment_->state();
-    }
-    return s;
-}
+status remote_calls::progress_until(const std::function<bool()>& done) { return await(-1, done); }
 
 } // namespace halocline::comm

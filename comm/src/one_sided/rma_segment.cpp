@@ -246,7 +246,7 @@ rma_segment::~rma_segment() {
         leave_to_parent(exposed_);
         return;
     }
-    const closing_scope closing(job.core().doing);
+    const closing_scope closing(job.core().own_activity);
     parked_block parked = block_.release();
     for (auto& [transport, memory] : exposed_) parked.exposed.push_back(std::move(memory));
     for (const neighbour& peer : neighbours) {

@@ -10,7 +10,7 @@ namespace halocline::comm {
 
 struct verbs_plan {};
 struct verbs_world::port {};
-struct verbs_world::link : verbs_end {};
+struct verbs_world::connected_end : verbs_end {};
 struct verbs_world::bulk_pair {};
 
 bool verbs_is_built() { return false; }

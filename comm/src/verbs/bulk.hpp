@@ -72,7 +72,7 @@ class verbs_bulk_link final : public bulk_link {
     void delivered(std::uint32_t record) noexcept;
 
   private:
-    /// No counting of pieces, because a queue pair keeps the order of its writes.
+    /// Counting pieces suffices: a queue pair delivers its writes in order.
     struct transfer : registered_transfer<verbs_registration> {
         bulk_ticket ticket;
     };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The queue pair of a link for large messages: making it, posting work, polling completions, closing it.
 #include "bulk.hpp"
-#include "memory_limit.hpp"
+#include "locked_memory.hpp"
 
 #include <halocline/base/error.hpp>
 

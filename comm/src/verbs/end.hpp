@@ -17,7 +17,7 @@ struct verbs_plan {
     std::uint32_t id = 0;
     const verbs_library& lib;
     ibv_cq* queue = nullptr;
-    std::size_t open_links = 0; ///< not closed yet
+    std::size_t open_ends = 0; ///< not closed yet
 
     verbs_plan(std::uint32_t plan_id, const verbs_library& functions) : id(plan_id), lib(functions) {}
     verbs_plan(const verbs_plan&) = delete;
@@ -27,25 +27,25 @@ struct verbs_plan {
     }
 };
 
-struct verbs_world::link : verbs_end {
+struct verbs_world::connected_end : verbs_end {
     // A greeting, two messages, the values of one (of a window, of both) and a farewell may arrive before this rank
     // polls; the protocol allows no more.
     static constexpr std::uint32_t batch = 16, receive_depth = 2 * batch;
     static_assert(receive_depth - batch >= 6);
     // Small messages are copied into the work request (inline), so that the next may be filled at once. Only every 16th
     // of them signals its delivery, and twice as many may be under way.
-    static constexpr std::uint32_t told_every = 16;
+    static constexpr std::uint32_t inline_messages_per_signal = 16;
 
-    // The low bits of a work request's id, below the address of its link.
+    // The low bits of a work request's id, below the address of its end.
     enum kind : std::uint64_t { message, receive, greeting, farewell, values_of, kinds = 8 };
 
     std::shared_ptr<verbs_plan> plan;
     ibv_qp* queue_pair = nullptr;
     ibv_mr* region = nullptr;
     std::uint32_t first_psn = 0;
-    std::uint32_t pieces = 1;       ///< per message
-    std::uint32_t signal_every = 1; ///< messages per signal
-    std::uint32_t consumed = 0;     ///< receives since the last batch was posted
+    std::uint32_t pieces = 1; ///< per message
+    std::uint32_t messages_per_signal = 1;
+    std::uint32_t consumed = 0; ///< receives since the last batch was posted
     /// The work requests for a message into one slot of the peer: its bytes [first, first + bytes).
     struct message_writes {
         std::vector<ibv_send_wr> pieces; ///< chained
@@ -66,8 +66,8 @@ struct verbs_world::link : verbs_end {
 
     void chain_values();
     void travel_inline(bool yes) {
-        signal_every = yes ? told_every : 1;
-        room = yes ? 2 * told_every : 1;
+        messages_per_signal = yes ? inline_messages_per_signal : 1;
+        room = yes ? 2 * inline_messages_per_signal : 1;
     }
     /// The number of writes (messages, greeting and farewell) that may be under way.
     [[nodiscard]] std::uint32_t send_depth() const {
@@ -78,7 +78,9 @@ struct verbs_world::link : verbs_end {
     [[nodiscard]] std::size_t most_completions() const { return std::size_t{receive_depth} + send_depth(); }
 
     [[nodiscard]] std::uint64_t id(kind k) const { return reinterpret_cast<std::uintptr_t>(this) | k; }
-    static link& of(std::uint64_t id) { return *reinterpret_cast<link*>(id & ~std::uint64_t{kinds - 1}); }
+    static connected_end& of(std::uint64_t id) {
+        return *reinterpret_cast<connected_end*>(id & ~std::uint64_t{kinds - 1});
+    }
 };
 
 } // namespace halocline::comm

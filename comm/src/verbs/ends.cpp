@@ -13,9 +13,9 @@ namespace halocline::comm {
 verbs_end& verbs_world::open(std::pmr::memory_resource& memory, int peer, std::uint32_t plan_id, std::size_t send_bytes,
                              std::size_t receive_bytes) {
     sweep();
-    auto made = std::make_unique<link>();
-    link& l = *made;
-    l.peer = peer;
+    auto made = std::make_unique<connected_end>();
+    connected_end& e = *made;
+    e.peer = peer;
     const std::size_t pieces = (message_slots::message_bytes(send_bytes) - 1) / port_->largest_write + 1;
     if (pieces + 2 > static_cast<std::size_t>(port_->device.max_qp_wr)) {
         throw job_error("verbs (" + port_->name + "): a message of " +
@@ -24,37 +24,37 @@ verbs_end& verbs_world::open(std::pmr::memory_resource& memory, int peer, std::u
                         std::to_string(port_->largest_write) + " bytes (verbs_largest_write), the device queues " +
                         std::to_string(port_->device.max_qp_wr));
     }
-    l.pieces = static_cast<std::uint32_t>(pieces);
+    e.pieces = static_cast<std::uint32_t>(pieces);
     if (!building_ || building_->id != plan_id) building_ = std::make_shared<verbs_plan>(plan_id, port_->lib);
-    l.plan = building_;
-    l.allocate(memory, send_bytes, receive_bytes);
-    l.travel_inline(pieces == 1 && l.send_message <= static_cast<std::size_t>(port_->options.inline_bytes));
-    links_.push_back(std::move(made));
+    e.plan = building_;
+    e.allocate(memory, send_bytes, receive_bytes);
+    e.travel_inline(pieces == 1 && e.send_message <= static_cast<std::size_t>(port_->options.inline_bytes));
+    ends_.push_back(std::move(made));
     try {
-        l.region = port_->register_for_peers({l.block, l.block_bytes}, "for rank " + std::to_string(peer));
+        e.region = port_->register_for_peers({e.block, e.block_bytes}, "for rank " + std::to_string(peer));
     } catch (...) {
-        l.deallocate();
-        links_.pop_back();
+        e.deallocate();
+        ends_.pop_back();
         throw;
     }
-    ++l.plan->open_links;
-    return l;
+    ++e.plan->open_ends;
+    return e;
 }
 
 void verbs_world::open_values(verbs_end& end, std::span<const direct_write> writes) {
-    link& l = linked(end);
-    l.values.writes = direct_values::split(writes, port_->largest_write);
-    const std::size_t count = l.values.writes.size();
-    if (count + l.send_depth() > static_cast<std::size_t>(port_->device.max_qp_wr))
-        throw job_error("verbs (" + port_->name + "): a direct message to rank " + std::to_string(l.peer) + " is " +
+    connected_end& e = connected(end);
+    e.values.writes = direct_values::split(writes, port_->largest_write);
+    const std::size_t count = e.values.writes.size();
+    if (count + e.send_depth() > static_cast<std::size_t>(port_->device.max_qp_wr))
+        throw job_error("verbs (" + port_->name + "): a direct message to rank " + std::to_string(e.peer) + " is " +
                         std::to_string(count) + " writes, the device queues " +
                         std::to_string(port_->device.max_qp_wr));
-    l.chain_values();
+    e.chain_values();
 }
 
 /// Makes the work requests for values.writes, the last of which announces them all. Allocates only if there are more
 /// than ever before.
-void verbs_world::link::chain_values() {
+void verbs_world::connected_end::chain_values() {
     const std::size_t count = values.writes.size();
     value_writes.resize(count);
     value_places.resize(count);
@@ -71,15 +71,15 @@ void verbs_world::link::chain_values() {
     }
 }
 
-void verbs_world::close(link& l) noexcept {
-    if (std::exchange(l.closed, true)) return;
-    --l.plan->open_links;
+void verbs_world::close(connected_end& e) noexcept {
+    if (std::exchange(e.closed, true)) return;
+    --e.plan->open_ends;
     // The queue pair first: after that nothing is written here any more.
-    l.holds_memory =
-        (l.queue_pair != nullptr && port_->lib.destroy_qp(l.queue_pair) != 0) || port_->lib.dereg_mr(l.region) != 0;
-    if (!l.holds_memory) {
-        l.deallocate();
-        l.kept = nullptr;
+    e.holds_memory =
+        (e.queue_pair != nullptr && port_->lib.destroy_qp(e.queue_pair) != 0) || port_->lib.dereg_mr(e.region) != 0;
+    if (!e.holds_memory) {
+        e.deallocate();
+        e.kept = nullptr;
     }
 }
 
@@ -89,14 +89,14 @@ void verbs_world::sweep() noexcept {
         p->poll();
         return p->ended();
     });
-    for (const std::unique_ptr<link>& l : links_) {
-        if (!l->released || l->closed) continue;
-        if (l->joined) take_completions(*l->plan);
-        if (!l->joined || l->ended()) close(*l);
+    for (const std::unique_ptr<connected_end>& e : ends_) {
+        if (!e->released || e->closed) continue;
+        if (e->joined) take_completions(*e->plan);
+        if (!e->joined || e->ended()) close(*e);
     }
     // With the last of them the plan's queue goes, and with that whatever named them.
-    std::erase_if(links_, [](const std::unique_ptr<link>& l) {
-        return l->closed && !l->holds_memory && l->plan->open_links == 0;
+    std::erase_if(ends_, [](const std::unique_ptr<connected_end>& e) {
+        return e->closed && !e->holds_memory && e->plan->open_ends == 0;
     });
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "port.hpp"
 
-#include "memory_limit.hpp"
+#include "locked_memory.hpp"
 
 #include <halocline/base/error.hpp>
 

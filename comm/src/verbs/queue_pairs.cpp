@@ -3,7 +3,7 @@
 #include "control/random_value.hpp"
 #include "control/wire.hpp"
 #include "end.hpp"
-#include "memory_limit.hpp"
+#include "locked_memory.hpp"
 #include "port.hpp"
 
 #include <halocline/base/error.hpp>
@@ -18,54 +18,54 @@ std::uint32_t random_psn() { return random_value<std::uint32_t>() & 0xffffff; }
 
 void verbs_world::complete(std::uint32_t plan_id) {
     if (!building_ || building_->id != plan_id) return;
-    std::vector<link*> links;
+    std::vector<connected_end*> ends;
     std::size_t entries = 0;
-    for (const auto& l : links_) {
-        if (l->plan != building_) continue;
-        links.push_back(l.get());
-        entries += l->most_completions();
+    for (const auto& e : ends_) {
+        if (e->plan != building_) continue;
+        ends.push_back(e.get());
+        entries += e->most_completions();
     }
     if (entries > static_cast<std::size_t>(port_->device.max_cqe)) {
-        throw job_error("verbs (" + port_->name + "): a plan of " + std::to_string(links.size()) +
+        throw job_error("verbs (" + port_->name + "): a plan of " + std::to_string(ends.size()) +
                         " channels needs a queue of " + std::to_string(entries) + " completions, the device has " +
                         std::to_string(port_->device.max_cqe));
     }
-    building_->queue = port_->make_queue(entries, "for a plan of " + std::to_string(links.size()) + " channels");
-    for (link* l : links) make_queue_pair(*l);
+    building_->queue = port_->make_queue(entries, "for a plan of " + std::to_string(ends.size()) + " channels");
+    for (connected_end* e : ends) make_queue_pair(*e);
     building_ = nullptr;
 }
 
-void verbs_world::make_queue_pair(link& l) {
+void verbs_world::make_queue_pair(connected_end& e) {
     ibv_qp_init_attr wanted{};
-    wanted.send_cq = wanted.recv_cq = l.plan->queue;
+    wanted.send_cq = wanted.recv_cq = e.plan->queue;
     wanted.qp_type = IBV_QPT_RC;
-    wanted.cap.max_recv_wr = link::receive_depth;
+    wanted.cap.max_recv_wr = connected_end::receive_depth;
     wanted.cap.max_send_sge = wanted.cap.max_recv_sge = 1;
-    for (const bool inlined : {l.room > 1, false}) {
-        l.travel_inline(inlined);
-        wanted.cap.max_inline_data = inlined ? static_cast<std::uint32_t>(l.send_message) : 0;
-        wanted.cap.max_send_wr = l.send_depth();
+    for (const bool inlined : {e.room > 1, false}) {
+        e.travel_inline(inlined);
+        wanted.cap.max_inline_data = inlined ? static_cast<std::uint32_t>(e.send_message) : 0;
+        wanted.cap.max_send_wr = e.send_depth();
         ibv_qp_init_attr given = wanted;
-        l.queue_pair = port_->lib.create_qp(port_->domain, &given);
+        e.queue_pair = port_->lib.create_qp(port_->domain, &given);
         // A device that can't take that much inline data says so here, and only here.
-        if (l.queue_pair != nullptr || !inlined) break;
+        if (e.queue_pair != nullptr || !inlined) break;
     }
     const auto require = [&](bool fine, const char* call, int why) {
         if (fine) return;
-        throw job_error("verbs (" + port_->name + "): " + call + " for rank " + std::to_string(l.peer) + ": " +
+        throw job_error("verbs (" + port_->name + "): " + call + " for rank " + std::to_string(e.peer) + ": " +
                         std::strerror(why) + memlock_advice_if(why));
     };
-    require(l.queue_pair != nullptr, "ibv_create_qp", errno);
+    require(e.queue_pair != nullptr, "ibv_create_qp", errno);
 
-    port_->initialise(l.queue_pair, l.peer);
+    port_->initialise(e.queue_pair, e.peer);
 
-    for (std::uint32_t i = 0; i < link::batch; ++i) {
-        l.receives_chained[i].wr_id = l.id(link::receive);
-        l.receives_chained[i].next = i + 1 < link::batch ? &l.receives_chained[i + 1] : nullptr;
+    for (std::uint32_t i = 0; i < connected_end::batch; ++i) {
+        e.receives_chained[i].wr_id = e.id(connected_end::receive);
+        e.receives_chained[i].next = i + 1 < connected_end::batch ? &e.receives_chained[i + 1] : nullptr;
     }
-    for (std::uint32_t i = 0; i < link::receive_depth / link::batch; ++i) replenish(l);
-    require(l.error == 0, "ibv_post_recv", -l.error);
-    l.first_psn = random_psn();
+    for (std::uint32_t i = 0; i < connected_end::receive_depth / connected_end::batch; ++i) replenish(e);
+    require(e.error == 0, "ibv_post_recv", -e.error);
+    e.first_psn = random_psn();
 }
 
 void verbs_world::port::initialise(ibv_qp* queue_pair, int peer) const {
@@ -122,27 +122,27 @@ void verbs_world::port::connect(ibv_qp* queue_pair, int peer, std::uint32_t peer
 }
 
 std::string verbs_world::card(const verbs_end& end) const {
-    const auto& l = static_cast<const link&>(end);
+    const auto& e = static_cast<const connected_end&>(end);
     return wire_writer()
-        .number(l.queue_pair->qp_num)
-        .number(l.first_psn)
-        .number(l.region->rkey)
-        .number(reinterpret_cast<std::uintptr_t>(l.block))
+        .number(e.queue_pair->qp_num)
+        .number(e.first_psn)
+        .number(e.region->rkey)
+        .number(reinterpret_cast<std::uintptr_t>(e.block))
         .take();
 }
 
 void verbs_world::connect(verbs_end& end, const std::string& peer_card) {
-    link& l = linked(end);
+    connected_end& e = connected(end);
     wire_reader reader(peer_card);
     const auto peer_queue_pair = reader.number<std::uint32_t>();
     const auto peer_psn = reader.number<std::uint32_t>();
-    l.peer_key = reader.number<std::uint32_t>();
-    l.peer_block = reader.number<std::uint64_t>();
-    port_->connect(l.queue_pair, l.peer, peer_queue_pair, peer_psn, l.first_psn);
+    e.peer_key = reader.number<std::uint32_t>();
+    e.peer_block = reader.number<std::uint64_t>();
+    port_->connect(e.queue_pair, e.peer, peer_queue_pair, peer_psn, e.first_psn);
     for (std::uint32_t i = 0; i < 2; ++i) {
-        l.prepared[i].pieces.resize(l.pieces);
-        l.prepared[i].places.resize(l.pieces);
-        shape(l, i, 0, l.send_message);
+        e.prepared[i].pieces.resize(e.pieces);
+        e.prepared[i].places.resize(e.pieces);
+        shape(e, i, 0, e.send_message);
     }
 }
 

@@ -24,7 +24,7 @@ verbs_world::verbs_world(const verbs_options& options, std::chrono::milliseconds
     : port_(std::make_unique<port>(options, link_timeout, library != nullptr ? *library : verbs_library::loaded())) {}
 
 verbs_world::~verbs_world() {
-    for (auto& l : links_) close(*l);
+    for (auto& e : ends_) close(*e);
     bulk_pairs_.clear();
 }
 
@@ -41,15 +41,15 @@ void verbs_world::connect(std::span<const std::string> addresses, int) {
         port_->peers.push_back(bytes.empty() ? verbs_address{} : wire_reader(bytes).number<verbs_address>());
 }
 
-verbs_world::link& verbs_world::linked(verbs_end& end) noexcept { return static_cast<link&>(end); }
+verbs_world::connected_end& verbs_world::connected(verbs_end& end) noexcept { return static_cast<connected_end&>(end); }
 
 void verbs_world::release(verbs_end& end) noexcept { end.released = true; }
 
 void verbs_world::finish(const std::function<bool()>& give_up) noexcept {
-    const auto done = [&](const std::unique_ptr<link>& l) {
-        if (!l->joined) return true;
-        take_completions(*l->plan);
-        return l->ended();
+    const auto done = [&](const std::unique_ptr<connected_end>& e) {
+        if (!e->joined) return true;
+        take_completions(*e->plan);
+        return e->ended();
     };
     const auto pair_done = [](const std::unique_ptr<bulk_pair>& p) {
         p->poll();
@@ -57,7 +57,7 @@ void verbs_world::finish(const std::function<bool()>& give_up) noexcept {
     };
     await_farewells(
         [&] {
-            return std::all_of(links_.begin(), links_.end(), done) &&
+            return std::all_of(ends_.begin(), ends_.end(), done) &&
                    std::all_of(bulk_pairs_.begin(), bulk_pairs_.end(), pair_done);
         },
         give_up);

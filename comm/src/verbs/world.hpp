@@ -122,26 +122,26 @@ class verbs_world {
 
   private:
     friend class verbs_bulk_link;
-    struct port;      // with libibverbs' types
-    struct link;      // a verbs_end with its queue pair
-    struct bulk_pair; // a queue pair for large messages
-    static link& linked(verbs_end& end) noexcept;
-    void make_queue_pair(link& l);
-    void shape(link& l, std::size_t slot, std::size_t first, std::size_t bytes) noexcept;
+    struct port;          // with libibverbs' types
+    struct connected_end; // a verbs_end with its queue pair
+    struct bulk_pair;     // a queue pair for large messages
+    static connected_end& connected(verbs_end& end) noexcept;
+    void make_queue_pair(connected_end& e);
+    void shape(connected_end& e, std::size_t slot, std::size_t first, std::size_t bytes) noexcept;
     /// Posts a chain of writes.
-    void post(link& l, ibv_send_wr* first, std::size_t count) noexcept;
-    void post_handshake(link& l, std::uint64_t kind, std::uint32_t immediate) noexcept;
-    void replenish(link& l) noexcept;
+    void post(connected_end& e, ibv_send_wr* first, std::size_t count) noexcept;
+    void post_handshake(connected_end& e, std::uint64_t kind, std::uint32_t immediate) noexcept;
+    void replenish(connected_end& e) noexcept;
     void take_completions(verbs_plan& plan) noexcept;
     void take(const ibv_wc& completion) noexcept;
     /// A write of the peer has arrived: its immediate (verbs/tags.hpp), and its number of bytes.
-    void arrive(link& l, std::uint32_t immediate, std::uint32_t bytes) noexcept;
-    void fail(link& l, int code, const char* call) noexcept;
+    void arrive(connected_end& e, std::uint32_t immediate, std::uint32_t bytes) noexcept;
+    void fail(connected_end& e, int code, const char* call) noexcept;
     /// Its memory is given back, unless the device may still access it.
-    void close(link& l) noexcept;
+    void close(connected_end& e) noexcept;
 
     std::unique_ptr<port> port_;
-    std::vector<std::unique_ptr<link>> links_;
+    std::vector<std::unique_ptr<connected_end>> ends_;
     std::vector<std::unique_ptr<bulk_pair>> bulk_pairs_;
     std::shared_ptr<verbs_plan> building_; // between its first open() and complete()
 };

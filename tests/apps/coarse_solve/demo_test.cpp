@@ -2,6 +2,7 @@
 #include "program.hpp"
 
 #include <fstream>
+#include <sstream>
 
 namespace coarse_solve_test {
 namespace {
@@ -110,6 +111,23 @@ TEST(Demo, DryRunPrintsTheCutAndStops) {
     EXPECT_FALSE(std::filesystem::exists("not-written.json"));
     EXPECT_NE(run.out.find("rank grid      1.1.2.2"), std::string::npos) << run.out;
     EXPECT_EQ(run.out.find("outer iterations"), std::string::npos);
+}
+
+/// KiB that rank 0 sends in a coarse exchange, the last column of its row.
+double coarse_kibibytes_of_rank_0(const std::string& dry_run) {
+    std::istringstream lines(dry_run);
+    for (std::string line; std::getline(lines, line);)
+        if (line.starts_with("   0 ")) return std::stod(line.substr(line.rfind(' ')));
+    return -1;
+}
+
+// A coarse site takes 2 * 28 complex numbers in fp32, and the face between the ranks has 2.2.2.1 of them.
+TEST(Demo, DryRunCountsOneCoarseFaceWhereBothNeighboursAreOneSite) {
+    const auto two_wide = run_command(on_ranks(2, "--dry-run --mpi 1.1.1.2")),
+               wider = run_command(on_ranks(2, "--dry-run --mpi 1.1.1.2 --grid 8.8.8.16"));
+
+    EXPECT_DOUBLE_EQ(coarse_kibibytes_of_rank_0(two_wide.out), 3.5) << two_wide.out << two_wide.err;
+    EXPECT_DOUBLE_EQ(coarse_kibibytes_of_rank_0(wider.out), 7) << wider.out << wider.err;
 }
 
 TEST(Demo, JsonToADeviceLeavesTheDeviceThere) {

@@ -22,7 +22,7 @@ std::vector<int> pids_of(const std::string& marker) {
         std::string line = halocline_test::read_text(entry.path() / "cmdline");
         for (auto& c : line)
             if (c == '\0') c = ' ';
-        if (line.find(marker) != std::string::npos && line.find("/coarse_solve ") < 200 &&
+        if (line.find(marker) != std::string::npos && line.find("/coarse_solve ") != std::string::npos &&
             line.find("halocline-run") == std::string::npos && !line.starts_with("timeout") && !line.starts_with("sh "))
             pids.push_back(std::stoi(name));
     }

@@ -5,6 +5,7 @@
 #include <halocline/comm/job.hpp>
 #include <halocline/comm/window.hpp>
 #include <halocline_test/refusal.hpp>
+#include <halocline_test/run_tests.hpp>
 
 #include <gtest/gtest.h>
 #include <mpi.h>
@@ -74,7 +75,7 @@ struct kept {
 int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     testing::InitGoogleTest(&argc, argv);
-    int failed = RUN_ALL_TESTS();
+    int failed = halocline_test::run_tests();
     if (testing::FLAGS_gtest_list_tests) return failed;
 
     // Any call of MPI's below would end the process with an error.

@@ -42,10 +42,24 @@ class coarse_operator {
     coarse_operator(const comm::job& j, const lattice::decomposition& coarse,
                     std::shared_ptr<const lattice::site_order> order, int vectors);
 
-    /// Galerkin: D_c = P^dagger D P, and the inverses of the odd diagonal blocks. Collective.
-    /// Err: input_error naming the global coordinate of a coarse site whose diagonal block is singular.
-    /// Cost: 2 * vectors applications of D, and 3 reads of P per 4 of them.
-    [[nodiscard]] comm::status define(const aggregation& p, dirac::wilson_clover<float>& d);
+    /// What define() computes with: the parts of D on up to 4 columns of P, by [part][column], and their restrictions.
+    /// The parts are the diagonal and the directions.
+    struct workspace {
+        lattice::field<float> column;
+        std::vector<std::vector<lattice::field<float>>> images, columns; ///< part of D v; P^dagger of that
+        std::vector<aggregation::batch> batches;                         ///< [part]
+    };
+    /// Memory: for each part 4 spinor fields and 4 coarse fields.
+    [[nodiscard]] workspace make_workspace(const aggregation& p) const;
+    /// Galerkin: D_c = P^dagger D P. Collective.  Pre: make_workspace(p) returned `work`, on every rank.
+    /// Cost: 2 * vectors applications of D; for each 4 of them one read of P, and a second one of the 4 columns.
+    [[nodiscard]] comm::status define(const aggregation& p, dirac::wilson_clover<float>& d, workspace& work) noexcept;
+    /// Inverts the odd diagonal blocks, which the Schur complement needs, after define(). No communication.
+    /// Pre:  bipartite().
+    /// Err:  input_error, on that rank, naming the global coordinate of a coarse site whose diagonal block is singular
+    ///       in fp32.
+    /// Cost: O(N_c^3) per odd site.
+    void invert_odd();
 
     /// y = D_c x on all sites. Collective; the exchange overlaps with the links that stay on this rank.
     [[nodiscard]] comm::status apply(lattice::field<float>& y, const lattice::field<float>& x) noexcept;
@@ -101,7 +115,8 @@ class coarse_operator {
     void list_terms(const lattice::decomposition& coarse, const lattice::box& box);
 
     // Steps of an application.
-    void start(int parity, const float* x) noexcept;
+    /// Starts the exchange of x on the sites of one parity. `x` points to its first one.
+    void start(int source_parity, const float* x) noexcept;
     [[nodiscard]] float* matrix(std::int64_t site, int link) {
         return matrices_.outer(site) + (link + 1) * block_reals_;
     }
@@ -109,19 +124,19 @@ class coarse_operator {
         return matrices_.outer(site) + (link + 1) * block_reals_;
     }
     /// Each pointer is to its parity's first site.
-    struct hop_fields {
+    struct hop_operands {
         float* y;
         const float* x;             ///< the neighbours
         const float* own = nullptr; ///< the sites themselves; null: without the diagonal
         bool add = false;           ///< to what y holds
     };
-    /// y = [y +] links x [+ diagonal own] on the sites of one parity.  Pre: start() was called for the source parity.
-    [[nodiscard]] comm::status hop(int parity, const hop_fields& f) noexcept;
+    /// y = [y +] links x [+ diagonal own] on the sites of one parity.
+    /// Pre: start() was called for the other parity; for 0 if there are none.
+    [[nodiscard]] comm::status hop(int target_parity, const hop_operands& f) noexcept;
     void minus_inverse(float* y, const float* x) const noexcept;
     comm::status apply_in_parts(std::span<std::vector<lattice::field<float>>> images, std::size_t i,
-                                const lattice::field<float>& v, dirac::wilson_clover<float>& d) const;
-    void set_columns(std::span<const lattice::field<float>> columns, int first_column, int link);
-    void invert_odd();
+                                const lattice::field<float>& v, dirac::wilson_clover<float>& d) const noexcept;
+    void set_columns(std::span<const lattice::field<float>> columns, int first_column, int link) noexcept;
 
     comm::job job_;
     std::shared_ptr<const lattice::site_order> order_, half_;
@@ -136,7 +151,7 @@ class coarse_operator {
     std::vector<halo::plan> plans_; ///< by parity of the source sites
     /// [parity][message]: storage positions of what it sends, in its order.
     std::vector<std::vector<std::vector<int>>> sent_positions_;
-    lattice::field<float> odd_, odd2_; ///< scratch, odd sites
+    lattice::field<float> odd_hops_, odd_solved_; ///< scratch on odd sites: D_oe x_e; -D_oo^-1 of something
 };
 
 } // namespace halocline::amg

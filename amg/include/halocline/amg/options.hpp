@@ -15,8 +15,8 @@
 
 namespace halocline::amg {
 
-/// Block extents: per dimension the first of 4, 3, 5, 2 that divides the extent into an even number of blocks, else the
-/// whole extent.
+/// Block extents: per dimension the first of 4, 3, 5, 2, 7, 11, 13 and so on (primes) that divides the extent into an
+/// even number of blocks; the whole extent if that is odd, or 2.
 lattice::coordinate default_blocks(const lattice::coordinate& global);
 
 /// The largest number of test vectors that a block has room for: complex components of one chirality on its sites.
@@ -28,10 +28,10 @@ inline constexpr int longest_restart = 510;
 /// Equal on every rank, except for lane_width.
 struct solver_options {
     std::optional<lattice::coordinate> blocks; ///< extents of Schwarz blocks and aggregates; none: default_blocks()
-    int vectors = 28;                          ///< test vectors, at most most_vectors(); N_c = 2 * vectors
-    int setup_iterations = 4;                  ///< inverse iterations, each with the multigrid of the previous step
-    int sweeps = 2;                            ///< SAP sweeps, after the coarse-grid correction
-    int block_steps = 4;                       ///< minimal residual steps per block solve
+    int vectors = 28;         ///< test vectors, at most most_vectors() if coarse_level; N_c = 2 * vectors
+    int setup_iterations = 4; ///< inverse iterations, each with the multigrid of the previous step
+    int sweeps = 2;           ///< SAP sweeps, after the coarse-grid correction
+    int block_steps = 4;      ///< minimal residual steps per block solve
     double coarse_tolerance = 5e-2;
     int coarse_restart_length = 100;
     int coarse_max_restarts = 5; ///< at most coarse_max_restarts * coarse_restart_length iterations

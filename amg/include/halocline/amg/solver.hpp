@@ -28,7 +28,7 @@ class solver {
     /// Collective.
     /// Err: input_error on every rank (an option out of range, or that differs between ranks; links and parameters that
     /// dirac::wilson_clover refuses; cuts inside blocks, with the rank grids that would do;
-    /// blocks that don't divide the lattice; too many vectors for a block).
+    /// a cut over another number of ranks; blocks that don't divide the lattice; too many vectors for a block).
     solver(const comm::job& j, const lattice::decomposition& cut, const dirac::padded_links& links,
            const dirac::wilson_parameters& p, const solver_options& options = {});
 
@@ -41,7 +41,8 @@ class solver {
 
     /// Solves D x = b from x = 0. Collective.  Shape: lexicographic, 24 components.  Pre: setup().
     /// Not converging is a result, not an error.
-    /// Err: input_error: setup() was not called; a field of another shape, on that rank; job_error.
+    /// Err: on every rank: input_error: no setup(), or the last one failed; a field of another shape, on any rank;
+    /// job_error.
     solver_report solve(lattice::field<double>& x, const lattice::field<double>& b);
 
     [[nodiscard]] const lattice::coordinate& blocks() const { return d_.order()->blocks()->block; }

@@ -54,15 +54,15 @@ class coarse_solver {
 /// The preconditioner: the given operator `d`, with its smoother, and one coarse level.
 class two_level {
   public:
-    /// `d` outlives the hierarchy; `cut` is cut on block boundaries. Collective.
-    /// Err: input_error (cuts inside blocks, too many vectors for a block).
+    /// `d` outlives the hierarchy; `cut` is d's, on block boundaries. Collective.
+    /// Err: input_error (cuts inside blocks; options.coarse_level, and too many vectors for a block).
     two_level(const comm::job& j, const lattice::decomposition& cut, dirac::wilson_clover<float>& d,
               const solver_options& options);
     two_level(const two_level&) = delete;
 
     /// Test vectors, aggregation, coarse operator. Collective.
-    /// Err: input_error on every rank (a vector of norm 0 or NaN, dependent vectors, singular diagonal block);
-    /// job_error.
+    /// Err: on every rank: input_error (a vector of norm 0 or NaN, dependent vectors, singular diagonal block);
+    /// out_of_memory; job_error.
     void setup(const progress_callback& tell = {});
 
     /// x = one cycle on D x = b.  Collective.  Pre: setup().
@@ -79,7 +79,7 @@ class two_level {
     void random_spinor(std::int64_t site, std::uint32_t number, std::span<float> spinor) const;
     void random_vector(lattice::field<float>& v, std::uint32_t number) const;
     void normalise(lattice::field<float>& v);
-    void define();
+    void make_coarse_level();
     void check(comm::status s, const char* what) const;
 
     comm::job job_;

@@ -61,8 +61,8 @@ struct costs {
         constexpr double clearly_less = 0.93;
         return claimed_ratio < clearly_less; // or not measured
     }
-    /// Did the cores share no cache when these were measured? Then lines that bypass the cache are clearly cheaper: 2 to 3
-    /// times; 0.6 to 1.2 times near.
+    /// Were the two cores far apart when these were measured? A cached line then takes 2 to 3 times as long as a streamed
+    /// one; between near cores 0.6 to 1.2 times.
     [[nodiscard]] bool were_far() const { return 1.5 * streamed.line_seconds < cached.line_seconds; }
     [[nodiscard]] double cached_seconds(const written_lines& l) const { return cached.seconds(l.whole + l.part); }
     [[nodiscard]] double streamed_seconds(const written_lines& l) const {

@@ -80,16 +80,18 @@ class global_sum {
     /// The channels of one step of the tree: `small` for sums of one or two values, `large` for more.
     struct step {
         channel_set small, large;
-        std::size_t peers = 0; ///< of either
-        bool left = false;     ///< above the group: is this rank in the first of the two halves?
-        [[nodiscard]] channel_set& of(std::size_t values) { return values <= small_values ? small : large; }
-        [[nodiscard]] const channel_set& of(std::size_t values) const { return values <= small_values ? small : large; }
+        std::size_t peers = 0;      ///< of either
+        bool in_first_half = false; ///< above the group: is this rank in the first of the two halves?
+        [[nodiscard]] channel_set& channels_for(std::size_t values) { return values <= small_values ? small : large; }
+        [[nodiscard]] const channel_set& channels_for(std::size_t values) const {
+            return values <= small_values ? small : large;
+        }
     };
 
     void or_throw(status s) const;
-    // The stages of a sum: publish(); then, for each step, await_step() and combine_step().
+    // The stages of a sum: begin_sum(); then, for each step, await_step() and combine_step().
     /// Begins the next sum: sends this rank's values to its group.
-    void publish(std::span<const double> values, bool maximum = false) noexcept;
+    void begin_sum(std::span<const double> values, bool maximum = false) noexcept;
     void send(step& to, std::span<const double> values) noexcept;
     /// Waits for the messages of the step that is due, and checks that they belong to this sum.
     status await_step() noexcept;
@@ -103,8 +105,8 @@ class global_sum {
     status finish_steps(std::span<double> values, std::uint64_t begin, Combine combine) noexcept;
     /// Advances a sum that start() began, as far as possible without waiting; nothing if another thread is doing so.
     void progress() noexcept;
-    /// progress() by the thread that has set moving_.
-    void move() noexcept;
+    /// progress() by the thread that has set advancing_.
+    void take_ready_steps() noexcept;
     [[nodiscard]] bool complete() const noexcept { return status_ != status::ok || due_ == steps_.size(); }
     /// The epoch of the sum under way, in the channels that it uses.
     [[nodiscard]] std::uint64_t epoch() const noexcept {
@@ -114,7 +116,7 @@ class global_sum {
     [[nodiscard]] std::uint64_t ordinal() const noexcept { return small_epoch_ + large_epoch_; }
     /// For channel_set::find_crossed_waits(): after a mismatch, which both ranks report, nothing is told of this sum.
     [[nodiscard]] std::uint64_t begun(std::uint64_t epoch) const noexcept {
-        return other_ >= 0 ? ~std::uint64_t{0} : epoch;
+        return disagreeing_rank_ >= 0 ? ~std::uint64_t{0} : epoch;
     }
 
     // Detection of ranks that sum different things: explained in global_sum.cpp.
@@ -134,18 +136,18 @@ class global_sum {
     static constexpr std::size_t small_values = 2; // travel inside the control line
 
     comm::job job_;
-    std::vector<step> steps_;          // the group's first, then upwards
-    std::size_t due_ = 0;              // the step whose messages the sum under way waits for
-    std::atomic<bool> started_{false}; // by start(): the result so far is in sum_
-    std::atomic<bool> moving_{false};  // by a thread of this rank: only it may look at what follows from started_
+    std::vector<step> steps_;            // the group's first, then upwards
+    std::size_t due_ = 0;                // the step whose messages the sum under way waits for
+    std::atomic<bool> started_{false};   // by start(): the result so far is in sum_
+    std::atomic<bool> advancing_{false}; // by a thread of this rank: only it may look at what follows from started_
     unsigned fruitless_tests_ = 0;
     std::uint64_t small_epoch_ = 0, large_epoch_ = 0; // sums so far in each set of channels
     std::size_t max_values_ = 0, own_count_ = 0;      // values: the limit, and those of the sum under way
     bool maximum_ = false;                            // of the sum under way
-    int other_ = -1;                                  // a rank that asks for something else; -1: none seen
-    std::uint32_t other_word_ = 0;                    // what it asks for, encoded as own_word()
+    int disagreeing_rank_ = -1;                       // a rank that asks for something else; -1: none seen
+    std::uint32_t disagreeing_word_ = 0;              // what it asks for, encoded as own_word()
     const char* wrong_call_ = nullptr;                // why status_ is misused
-    std::vector<double> own_;                         // this rank's part, as given to publish()
+    std::vector<double> own_;                         // this rank's part, as given to begin_sum()
     std::vector<double> sum_;                         // after start(): the result of the steps taken so far
     std::vector<std::size_t> leaf_of_;                // by rank
     std::size_t first_leaf_ = 0;                      // of this rank's group

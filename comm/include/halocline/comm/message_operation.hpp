@@ -25,50 +25,57 @@ struct message_owner {
     std::size_t under_way = 0; ///< what this rank may have to do something for: operations, and notices
 };
 
-/// The progress of a send or receive. Internal to the library, like message_operation.
+/// The progress of a send or receive, and in brackets the list that holds it meanwhile. Internal to the library, like
+/// message_operation.
 enum class operation_state : std::uint8_t {
-    done,
-    queued,      ///< a send for which there was no room yet
-    announced,   ///< a send whose receiver will copy it or call for it (rendezvous)
-    posted,      ///< a receive that no message has matched
+    done,      ///< in no list
+    queued,    ///< a send for which there was no room yet (message_link::queued)
+    announced, ///< a send whose receiver will copy it or call for it (announced_ of the link's or its rendezvous)
+    posted,    ///< a receive that no message has matched (matching: of its peer, or of any source)
+    framed,    ///< a send whose last bytes are in a frame not yet handed to the network (message_frames::framed_)
+    // Large messages within a node (shm_rendezvous::receiving_):
     synergistic, ///< a receive of which both ends copy a part
     staged,      ///< a receive that goes through copies in the sender's slab
-    framed,      ///< a send whose last bytes are in a frame that has not been handed to the network
-    // Large messages over a network (rendezvous):
-    calling,    ///< a receive that still has to call for its message
-    called_for, ///< a send whose receiver has called for it: it goes in pieces, in frames
-    in_pieces,  ///< a receive that has called for its message, which comes in pieces
-    invited,    ///< a receive that has sent its sender the address to write to (RDMA)
-    admitted,   ///< a send that has received that address
-    writing,    ///< a send that the network is writing there
+    // Large messages over a network (frame_rendezvous):
+    calling,    ///< a receive that still has to call for its message (calling_)
+    called_for, ///< a send whose receiver has called for it: it goes in pieces, in frames (called_for_)
+    in_pieces,  ///< a receive that has called for its message, which comes in pieces (receiving_, by record)
+    // The same, written straight into the receiver's memory (rdma_rendezvous):
+    invited,  ///< a receive that has sent its sender the address to write to (invited_)
+    admitted, ///< a send that has received that address (writing_)
+    writing,  ///< a send that the network is writing there (writing_)
 };
 
 /// One send or receive.
 struct message_operation {
     operation_state state = operation_state::done;
-    bool is_waited_for = false; ///< a send whose caller does nothing else until it is done
-    bool is_refused = false;    ///< a large message within a node: the system did not let this end copy a piece
-    bool is_withdrawn = false;  ///< its request is being destroyed
+    bool is_waited_for = false;     ///< a send whose caller does nothing else until it is done
+    bool piece_was_refused = false; ///< a large message within a node: the system did not let this end copy a piece
+    bool is_withdrawn = false;      ///< its request is being destroyed
     int peer = any_source, tag = any_tag;
     std::uint32_t context = 0;
     std::uint32_t record = 0; ///< a large message: its record at the sender
     /// A receive whose sender should copy: polls before that began. A send that should be copied: polls without room.
-    std::uint32_t polls = 0;
+    std::uint32_t fruitless_polls = 0;
     std::byte* data = nullptr;   ///< for a send: only read
     std::size_t bytes = 0;       ///< a send's size; a receive's room
     std::uint64_t posted_as = 0; ///< a receive's number among this rank's
     message_operation *next = nullptr, *before = nullptr;
     message_owner* owner = nullptr; ///< null unless under way
     message_info info;
-    // Large messages within a node:
-    std::uint64_t generation = 0;  ///< of the message's record
-    std::uint64_t pieces_done = 0; ///< copied by this end
-    /// A receive that could copy alone if its sender doesn't begin: the sender's buffer, where this rank or, for one that
-    /// is staged, the sender has it mapped.
-    const std::byte* source = nullptr;
-    // Large messages over a network:
-    std::uint64_t asked_bytes = 0; ///< wanted by the receiver
-    std::uint64_t moved_bytes = 0; ///< those of them that have moved, in frames
+    /// Large messages within a node.
+    struct {
+        std::uint64_t generation = 0;  ///< of the message's record
+        std::uint64_t pieces_done = 0; ///< copied by this end
+        /// A receive that could copy alone if its sender doesn't begin: the sender's buffer, where this rank or, for one
+        /// that is staged, the sender has it mapped.
+        const std::byte* fallback_source = nullptr;
+    } near;
+    /// Large messages over a network.
+    struct {
+        std::uint64_t asked_bytes = 0; ///< wanted by the receiver
+        std::uint64_t moved_bytes = 0; ///< those of them that have moved, in frames
+    } far;
 
     [[nodiscard]] bool done() const noexcept { return state == operation_state::done; }
     void finish() noexcept {

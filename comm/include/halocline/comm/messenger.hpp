@@ -55,11 +55,12 @@ static_assert(sizeof(message_request) <= 128, "two cache lines; what every messa
 struct messenger_options {
     // These must be equal on all ranks.
     std::string name = "messages"; ///< in error messages and reports
-    /// Messages per peer that may arrive before their receive is posted. When there is no more room, that peer's next
+    /// Messages per peer that may arrive before their receive is posted; 1 to most_unexpected. When there is no more room, that peer's next
     /// messages stay at the peer, and its sends under way, until receives are posted. Memory: immediate_bytes + 64 for
     /// each, touched only when used; and of the slab 29 KiB per rank of the node, with 384 KiB of address space for
     /// copies of what is sent to it, which take memory only when used.
     std::size_t unexpected = 1024;
+    static constexpr std::size_t most_unexpected = std::size_t{1} << 32;
     static constexpr std::size_t largest_immediate = 1024;
     /// Largest immediate message; at most largest_immediate. Within a node, 4 messages of more than 40 bytes can be on
     /// their way to a peer; later ones stay with their sender until the peer takes them.

@@ -87,6 +87,9 @@ class remote_calls {
   private:
     struct slot;
     std::size_t run();
+    /// Runs the calls that arrive until done() is true. What it waits for is up to that rank; -1: to any.
+    template <class Done>
+    status await(int rank, Done&& done);
     bool put(std::size_t n, std::uint32_t function, const void* argument, std::size_t bytes) noexcept;
     status call_bytes(std::size_t n, std::uint32_t function, const void* argument, std::size_t bytes);
 

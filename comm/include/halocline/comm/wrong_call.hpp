@@ -18,25 +18,22 @@ struct team_fault {
     [[nodiscard]] explicit operator bool() const noexcept { return what != nullptr; }
 };
 
-/// Noted where nothing may allocate or throw; reported later.
+/// Noted where nothing may allocate or throw; reported later. The implicit conversions are for arguments:
+/// misuse("post() without init()").
 class wrong_call {
   public:
+    /// None.
+    wrong_call() = default;
     /// `what` is a literal: "post() without init()".
-    void note(const char* what) noexcept { what_ = what; }
-    /// Notes a call by a thread with an invalid team index.
-    void note(team t) noexcept {
-        what_ = "";
-        member_ = t;
-    }
-    void note(team_fault f) noexcept {
-        what_ = f.what;
-        member_ = f.member;
-        of_member_ = true;
-    }
-    /// note() if `s` was ok; sets it to misused. If threads are refused at the same time, the first is noted.
-    template <class Call>
-    void note_first(Call call, status& s) noexcept {
-        if (becomes_misused(s)) note(call);
+    wrong_call(const char* what) noexcept : what_(what) {}
+    /// A call by a thread with an invalid team index.
+    wrong_call(team t) noexcept : what_(""), member_(t) {}
+    /// What a member of a team did, or failed to do.
+    wrong_call(team_fault f) noexcept : what_(f.what), member_(f.member), of_member_(true) {}
+
+    /// Becomes `call` if `s` was ok; sets `s` to misused. If threads are refused at the same time, the first counts.
+    void note_first(const wrong_call& call, status& s) noexcept {
+        if (becomes_misused(s)) *this = call;
     }
     /// Sets `s` to misused if it was ok; true if so. If threads call this at the same time, one gets true.
     [[nodiscard]] static bool becomes_misused(status& s) noexcept {
@@ -45,7 +42,7 @@ class wrong_call {
         return was == status::ok && now.compare_exchange_strong(was, status::misused, std::memory_order_acq_rel);
     }
     [[nodiscard]] explicit operator bool() const noexcept { return what_ != nullptr; }
-    /// Pre: a call was noted.
+    /// Pre: there is one.
     [[nodiscard]] std::string text() const {
         const std::string size = " of a team of " + std::to_string(member_.size);
         if (of_member_)

@@ -34,7 +34,7 @@ struct key : key_name {
 
 /// The key `one`, allowing its value in a file to be an array.
 template <class Settings>
-key<Settings> list(key<Settings> one) {
+key<Settings> allow_array(key<Settings> one) {
     one.of_list = true;
     return one;
 }

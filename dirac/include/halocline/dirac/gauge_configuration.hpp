@@ -22,14 +22,16 @@ struct verified_links {
 };
 /// Reads a file that lattice::open_gauge_file() opened. Collective.
 /// Pre:  the lattice that was cut has the file's extents, or multiples of them: then the file is repeated periodically.
-/// Err:  input_error on every rank: a lattice of other extents; file_error: a damaged file, with what is wrong
-///       in each format that it may have.
+/// Err:  input_error on every rank: a lattice of other extents, a cut over another number of ranks, a file that can't
+///       be read; if what was read contradicts the file, file_error (an input_error), with what is wrong in each
+///       format that it may have.
 /// Cost: a file of openQCD is read twice: only its plaquette, not its header, distinguishes it from DDalphaAMG's.
 verified_links read_configuration(const comm::job& j, const lattice::decomposition& cut,
                                   const lattice::gauge_file& file);
 
-/// Writes the links of all ranks; the name appears once the file is complete. Collective.  Err: file_error on every
-/// rank.
+/// Writes the links of all ranks; the name appears once the file is complete. Collective.
+/// Err: input_error on every rank: a cut over another number of ranks, links of another shape, a file that can't be
+///      written.
 /// `plaquette` is Re tr / 3, for the formats that record it.
 void write_configuration(const comm::job& j, const lattice::decomposition& cut, const lattice::gauge_field& links,
                          double plaquette, lattice::gauge_format format, const std::string& path);

@@ -22,7 +22,8 @@ namespace halocline::dirac {
 class padded_links {
   public:
     /// Collective. Wraps periodically in every dimension (boundary signs belong to the operator).
-    /// Pre: links has the extents of this rank's box, lexicographic, 72 components.  Err: job_error.
+    /// Shape: links has the extents of this rank's box, 72 components.
+    /// Err:   on every rank: input_error: a cut over another number of ranks, links of another shape; job_error.
     padded_links(const comm::job& j, const lattice::decomposition& cut, const lattice::gauge_field& links);
 
     /// U_mu(x).  Pre: -1 <= x[nu] <= extents[nu], local coordinates; mu = 0..3 is x, y, z, t.

@@ -18,13 +18,16 @@ namespace halocline::dirac {
 /// y = D x on lexicographic spinor fields (24 reals per site).
 class reference_operator {
   public:
-    /// Collective.  Err: on every rank: input_error: as wilson_clover, which see; job_error.
+    /// Collective.  Err: on every rank: input_error: a cut over another number of ranks, links of another cut,
+    /// parameters that are not finite, or differ between ranks; job_error. Any m0 and csw will do.
     reference_operator(const comm::job& j, const lattice::decomposition& cut, const padded_links& links,
                        const wilson_parameters& p);
-    /// Collective.  Err: job_error.
+    /// Collective.  Shape: 24 components on the local box, one lane; y and x are distinct.
+    /// Err: on every rank: input_error: a field of another shape, or the same one twice; job_error.
     void apply(lattice::field<double>& y, const lattice::field<double>& x);
 
   private:
+    comm::job job_;
     padded_links links_; ///< with boundary factors
     lattice::field<double> diagonal_;
     std::array<lattice::boundary, lattice::dimensions> boundaries_;

@@ -18,19 +18,20 @@ namespace halocline::dirac {
 /// psi <- S psi on every site: from openQCD's basis to DeGrand-Rossi's, and back (S is its own inverse).
 /// S = diag(A, -A) on spins (0, 1) and (2, 3), A = (1, 1; 1, -1) / sqrt(2): gamma_mu in one basis is S gamma_mu S in
 /// the other.
-/// Shape: 24 components, lexicographic order.  Cost: rounding of one addition and one multiplication per number.
+/// Shape: 24 components, one lane.  Err: input_error: another shape.
+/// Cost:  rounding of one addition and one multiplication per number.
 void change_spin_basis(lattice::field<double>& psi);
 
 /// The spinors of this rank's box from a file that lattice::open_spinor_file() opened, verified, in the operator's
 /// basis. Collective.  Err: input_error on every rank: a file that changed or is damaged, or whose lattice is not the
-/// one that was cut.
+/// one that was cut; a cut over another number of ranks.
 lattice::field<double> read_spinors(const comm::job& j, const lattice::decomposition& cut,
                                     const lattice::spinor_file& file);
 
 /// Writes a field in the operator's basis, 64 bit; the name appears once the file is complete. `info`: names and values
 /// for the record's XML; the basis and the order of indices are added.
 /// Collective.  Err: input_error on every rank, with file and reason; also for a NaN or an infinity, which is not
-/// written, and for a field of another shape than read_spinors() returns.
+/// written, for a field of another shape than read_spinors() returns, and for a cut over another number of ranks.
 /// Cost: a copy of the rank's field.
 void write_spinors(const comm::job& j, const lattice::decomposition& cut, const lattice::field<double>& psi,
                    std::vector<std::pair<std::string, std::string>> info, const std::string& path);

@@ -16,6 +16,7 @@
 #include <halocline/lattice/geometry.hpp>
 #include <halocline/lattice/site_order.hpp>
 
+#include <cstdint>
 #include <memory>
 
 namespace halocline::dirac {
@@ -27,8 +28,10 @@ class wilson_clover {
     struct impl;
 
   public:
-    /// Collective.  Err: on every rank: input_error: `order` is not blocked, or of another box; links of another cut;
-    /// parameters that are not finite, or differ between ranks; job_error.
+    /// Collective.  Err: on every rank: input_error: no `order`, one that is not blocked, or of another box; blocks
+    /// that differ between ranks; a cut over another number of ranks, links of another cut; parameters that are not
+    /// finite, that differ between ranks, or with which the term of a site that block_solve() inverts is singular, as
+    /// for m0 = -4 and csw = 0; job_error.
     wilson_clover(const comm::job& j, const lattice::decomposition& cut, const padded_links& links,
                   const wilson_parameters& p, std::shared_ptr<const lattice::site_order> order);
     ~wilson_clover();
@@ -82,6 +85,7 @@ class wilson_clover {
     /// D_block e = r, started from e = 0; x += e; on return r holds the remaining block residual r - D_block e, and
     /// `update` holds e. Ref: [Frommer2014] sec. 3; relaxation 1.
     /// Blocks with a zero residual are left alone (no division by zero).
+    /// One thread at a time, though it is const: calls share scratch memory.
     void block_solve(lattice::field<T>& x, lattice::field<T>& r, lattice::field<T>& update, int colour,
                      int steps) const noexcept;
 
@@ -96,9 +100,15 @@ class wilson_clover {
 /// Floats of the widest vector that this machine computes with: 4, 8 or 16.
 [[nodiscard]] int vector_lanes();
 
+/// Sites for which a field in site_order::blocked() has storage: this rank's, and the lanes that stay empty.
+/// Pre, Err: as site_order::blocked(), but for boxes of any size.  Cost: no order is made.
+[[nodiscard]] std::int64_t blocked_places(const lattice::box& local, const lattice::coordinate& global,
+                                          const lattice::coordinate& block, int lane_width);
+
 /// The lane width that is fastest on this machine for a rank's box: vector_lanes(), but 8 instead of 16 if 16 would
-/// leave more lanes empty (few blocks, which can't be split). It may differ between ranks.
-/// Pre: as site_order::blocked().  Cost: that of two site orders.
+/// leave more lanes empty (few blocks, which can't be split), and 4 or 1 instead if they need no more outer indices:
+/// then they take as many instructions on less memory. It may differ between ranks.
+/// Pre, Err: as site_order::blocked().
 [[nodiscard]] int preferred_lane_width(const lattice::box& local, const lattice::coordinate& global,
                                        const lattice::coordinate& block);
 

@@ -10,7 +10,9 @@
 #include <halocline/base/independent_iterations.hpp>
 #include <halocline/comm/job.hpp>
 #include <halocline/comm/status.hpp>
-#include <halocline/halo/detail/boundary_phases.hpp>
+#include <halocline/halo/boundary_phases.hpp>
+#include <halocline/halo/detail/box_parts.hpp>
+#include <halocline/halo/detail/phase_arithmetic.hpp>
 #include <halocline/halo/shell.hpp>
 #include <halocline/halo/shell_plan.hpp>
 #include <halocline/lattice/decomposition.hpp>
@@ -81,16 +83,6 @@ class box_neighbourhood {
     std::int64_t i_;
 };
 
-/// Splits the local box into sites whose neighbours are all owned (interior) and the rest (boundary). Disjoint boxes,
-/// in coordinates of the grown box.
-struct box_parts {
-    lattice::box interior;
-    std::vector<lattice::box> boundary;
-};
-/// The parts of this rank's box. Collective.
-/// Err: on every rank: input_error: options that are not a valid stencil, or differ between ranks.
-box_parts parts_of(const comm::job& j, const lattice::decomposition& cut, const box_stencil_options& options);
-
 /// A stencil with its fields and their halo plan:
 ///
 ///     s.start(0);               // sends the sites of field(0) that neighbours need
@@ -136,6 +128,8 @@ class box_stencil {
     /// Calls the kernel for every site whose neighbours are all available already.  Pre: start().
     template <class Kernel>
     void for_interior(Kernel&& kernel) const;
+    /// Moves what can be moved now. True if finish() would not wait.
+    [[nodiscard]] bool test() noexcept { return plan_.test(); }
     /// Waits for the ghosts; finish_or_throw() turns a bad status into an exception, as shell_plan does.
     [[nodiscard]] comm::status finish() noexcept { return plan_.finish(); }
     void finish_or_throw() { plan_.finish_or_throw(); }

@@ -67,8 +67,8 @@ class packer {
     [[nodiscard]] auto of(const lattice::field<T>& x) const {
         const std::span<const message> messages = *messages_;
         check_field(&x, 1);
-        return pack_of(messages, [this, messages, values = x.data()](int index, std::int64_t first, std::int64_t last,
-                                                                     std::byte* target) noexcept {
+        return bound_to(messages, [this, messages, values = x.data()](int index, std::int64_t first, std::int64_t last,
+                                                                      std::byte* target) noexcept {
             pack(messages[index], values, first, last, target);
         });
     }
@@ -82,8 +82,8 @@ class packer {
         const std::span<const message> messages = *messages_;
         for (const lattice::field<T>* x : xs) check_field(x, xs.size());
         if (xs.empty()) refuse_count(0);
-        return pack_of(messages, [this, messages, xs](int index, std::int64_t first, std::int64_t last,
-                                                      std::byte* target) noexcept {
+        return bound_to(messages, [this, messages, xs](int index, std::int64_t first, std::int64_t last,
+                                                       std::byte* target) noexcept {
             const message& m = messages[index];
             for (const lattice::field<T>* x : xs) {
                 pack(m, x->data(), first, last, target);
@@ -112,7 +112,7 @@ class packer {
     template <class Pack>
     struct pack_of : Pack {
         pack_of(std::span<const message> made_for, Pack pack) : Pack(pack), messages(made_for) {}
-        /// Has the plan the messages that the packer was made for?
+        /// Does the plan have the messages that the packer was made for?
         [[nodiscard]] bool fits(const plan& p) const noexcept {
             return std::ranges::equal(p.messages(), messages, [&](const plan_message& asked, const message& m) {
                 return asked.where == m.where && asked.send_sites.size() == m.sites;
@@ -120,6 +120,11 @@ class packer {
         }
         std::span<const message> messages;
     };
+    /// Names the arguments of pack_of, which Clang 16 can't deduce for a member template.
+    template <class Pack>
+    static pack_of<Pack> bound_to(std::span<const message> made_for, Pack pack) {
+        return {made_for, pack};
+    }
 
     void check_options(const std::string& who, const plan& p) const;
     void check_field(const lattice::field<T>* x, std::size_t count) const {

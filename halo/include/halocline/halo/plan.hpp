@@ -69,9 +69,9 @@ auto as_span(const Fields& xs) {
 
 /// One rank's part of an exchange with all its neighbours. Every rank of the job makes the same plans in the same
 /// order.
-/// Lifetime: destroying a plan never blocks. If it was misused and no finish() has said so, a line on stderr does. It
-/// says farewell to its peers: one that still waits for an exchange, for
-/// instance because an exception was thrown here between start() and finish(), gets status::aborted.
+/// Lifetime: destroying a plan never blocks. It says farewell to its peers: one that still waits for an exchange, for
+/// instance because an exception left this rank between start() and finish(), gets status::aborted. If the plan was
+/// misused and no finish() reported that, the destructor writes a line on stderr.
 class plan {
   public:
     /// Collective.
@@ -125,6 +125,9 @@ class plan {
     /// Starts an exchange whose messages are already in their targets. In a team each member calls it when it has
     /// filled its share.
     void start_filled(team t = {}) noexcept;
+    /// Makes the plan misused, unless its status is bad already: for interfaces that check what start() would be given.
+    /// `why`: a literal, which finish_or_throw() will say.
+    void refuse_start(const char* why) noexcept { status_.misuse(why); }
     /// True if finish() would not wait, for ghosts or for members of the team that are still packing. Copies what a
     /// waiting receiver can (path joint). In a team member 0 alone calls it.
     [[nodiscard]] bool test() noexcept;
@@ -135,7 +138,8 @@ class plan {
     ///      peer of this node waits for another plan or sum, and neither rank has begun what the other waits for; in a
     ///      process with other threads at nine tenths of the deadline, because one of them might begin it.
     [[nodiscard]] comm::status finish(team t = {}) noexcept;
-    /// finish() that throws on a bad status.
+    /// finish() that throws on a bad status. Not for members of a team: they call finish(t). If that is not ok, one
+    /// thread calls this afterwards, and it throws the reason.
     /// Err: input_error: start() was given fields that it can't send, a call came at the wrong time, or a member of a
     ///      team was missing; job_error.
     void finish_or_throw();
@@ -190,11 +194,14 @@ class plan {
     /// Bytes: messages()[message_of(f)].ghost_sites x bytes_per_site. Those of field 0 are aligned to 64 (to 16, if up
     /// to 16 bytes); those of other fields follow without a gap.
     /// Pre: for ghost(f, field): message_of(f) >= 0, 0 <= field < options().fields.
-    [[nodiscard]] const std::byte* ghost(face f) const noexcept { return ghosts_[f.index()]; }
+    [[nodiscard]] const std::byte* ghost(face f) const noexcept {
+        return messages_.empty() ? nullptr : ghosts_[f.index()]; // no messages: perhaps moved from
+    }
     [[nodiscard]] const std::byte* ghost(face f, int field) const noexcept {
-        if (ghosts_[f.index()] == nullptr) return nullptr;
+        const std::byte* const first = ghost(f);
+        if (first == nullptr) return nullptr;
         const plan_message& m = messages_[message_of(f)];
-        return ghosts_[f.index()] + static_cast<std::size_t>(field * m.ghost_sites) * options_.bytes_per_site;
+        return first + static_cast<std::size_t>(field * m.ghost_sites) * options_.bytes_per_site;
     }
     /// The ghosts behind face f as numbers: component c of ghost site i is ghosts<T>(f)[i * components + c]. Empty if
     /// the face is not exchanged, or before its first message has arrived.
@@ -219,11 +226,17 @@ class plan {
     [[nodiscard]] std::string describe() const;
 
   private:
-    // Set-up (plan_setup.cpp, plan_paths.cpp).
+    // Set-up (plan_setup.cpp, plan_paths.cpp), in this order.
+    /// Err: input_error, on every rank.
+    void check_options(const lattice::decomposition& cut) const;
     void prepare_messages(const lattice::decomposition& cut);
     /// Err: input_error: the size of a message would overflow.
     void refuse_wrapping_sizes() const;
     void prepare_writers(const lattice::coordinate& extents);
+    /// What channels are asked to carry, by message; decides which messages both ends copy.
+    [[nodiscard]] std::vector<comm::channel_request> make_requests(const comm::costs& costs);
+    /// Collective.
+    void make_channels(const std::vector<comm::channel_request>& requests);
     /// The costs by which paths are chosen; all 0 if the choice does not depend on any. Collective the first time.
     [[nodiscard]] comm::costs path_costs() const;
     [[nodiscard]] path wished_path() const;
@@ -237,11 +250,11 @@ class plan {
     /// All of start() except the packing, which is fill(channel, epoch, first, last) for sites of the channel's
     /// message. False if nothing was started.
     /// `whose`: which members of a team pack a message.
-    enum class packers : std::uint8_t { by_share, unknown };
+    enum class packing : std::uint8_t { by_share, by_caller };
     /// `source`: where receivers find what fill copies; null: they can't help with it.
     template <class Fill>
-    bool start_by(Fill&& fill, team t, packers whose = packers::by_share,
-                  const comm::joint_source* source = nullptr) noexcept;
+    bool start_with(Fill&& fill, team t, packing whose = packing::by_share,
+                    const comm::joint_source* source = nullptr) noexcept;
     /// Fills a message alone, or together with its receiver.
     template <class Channel, class Fill>
     void fill_message(Channel& channel, std::uint64_t epoch, Fill& fill) noexcept;
@@ -249,25 +262,18 @@ class plan {
     void offer(const comm::joint_source& source, std::uint64_t epoch) noexcept;
     /// Copies pieces of messages that are on their way to this rank.
     void help(std::uint64_t epoch) noexcept;
-    /// start_by() for a member of a team of several.
+    /// start_with() for a member of a team of several.
     template <class Fill>
-    bool start_as_member(Fill&& fill, team t, packers whose, std::uint64_t stamp) noexcept;
+    bool start_as_member(Fill&& fill, team t, packing whose, std::uint64_t stamp) noexcept;
     template <class Channel>
     void seal(Channel& channel, std::uint64_t epoch) noexcept {
         seal_.put(channel.target(epoch), writers_[channel.index()].bytes(), epoch);
     }
     /// Refuses the input of start(), if it can't be sent; it may come from any member of a team.
     void refuse_fields(std::size_t fields, const source_field* unfit) noexcept;
-    /// Refuses a call at the wrong time, or by threads that may not make it; only the first refusal is kept.
-    /// `call`: a literal, a team without such a member, or a member's fault.
-    template <class Call>
-    void refuse_call(Call call) noexcept {
-        accepted_.refuse_call(call, status_);
-    }
     /// Refuses a call by a thread that is not a member, or a member's fault; nobody waits for the missing member.
-    template <class Call>
-    void refuse_thread(Call call) noexcept {
-        refuse_call(call);
+    void refuse_thread(const comm::wrong_call& call) noexcept {
+        status_.misuse(call);
         team_->disband();
     }
     template <class T>
@@ -280,9 +286,7 @@ class plan {
         "member 0 of a team sends over transport mpi, but another thread initialised MPI, with less than "
         "MPI_THREAD_SERIALIZED; initialise it by MPI_Init_thread with that level, or by the thread that is member 0";
     comm::status wait() noexcept;
-    [[nodiscard]] std::string why_misused() const {
-        return "halo '" + options_.name + "': " + accepted_.describe_refused();
-    }
+    [[nodiscard]] std::string why_misused() const;
     template <class Channel>
     [[nodiscard]] bool is_intact(const Channel& channel, std::uint64_t epoch) const noexcept;
     /// Checks the targets of the next exchange's messages, and changes their paths.  Pre: no team member is in start().

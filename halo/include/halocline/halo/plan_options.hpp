@@ -45,9 +45,9 @@ struct plan_options {
     /// How messages are written into memory that the peer shares: direct, streamed, joint or automatic. Automatic
     /// follows the job's options and measured costs, for each message separately, and again when the machine changes
     /// (path_watch.hpp). No effect on other transports. Messages with checksums, and sites of more than 8 KiB, are
-    /// never streamed. Joint messages are copied by their senders alone, as direct ones, unless their fields lie in the
-    /// slab, in the plan's order, and are passed to start() by a single thread; none is with checksums or more than 13
-    /// fields.  Err: input_error: packed.
+    /// never streamed. A joint message gets its receiver's help only if its fields lie in the slab, in the plan's
+    /// order, and one thread calls start(). Messages with checksums or more than 13 fields are never joint.
+    /// Err: input_error: packed.
     halo::path path = path::automatic;
     /// Each message carries a CRC32C, which finish() verifies; wrong_data if it differs, and finish_or_throw() names
     /// the face. Also on if the job asks for it (job_options::checksums) and with checks == comm.

@@ -16,7 +16,7 @@ struct plan_statistics {
     double pack_seconds = 0; ///< in start(): packing (over shm: also moving); extrapolated from every 7th exchange
     /// In finish() and plan::test(). The first microsecond of each is extrapolated from every 7th exchange.
     double wait_seconds = 0;
-    double unpack_seconds = 0; ///< 0 for appended ghosts
+    double unpack_seconds = 0; ///< 0 for ghosts in a plan's slots, and for what peers wrote in place without a phase
     /// The part of waits (of more than a microsecond) before the last peer on this host had called start().
     /// Extrapolated from every 7th exchange.
     double imbalance_seconds = 0;

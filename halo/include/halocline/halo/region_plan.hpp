@@ -135,7 +135,8 @@ class region_plan {
     ///      begun what the other waits for; in a process with other threads, which might begin it, at nine tenths of
     ///      the deadline.
     [[nodiscard]] comm::status finish(team t = {}) noexcept;
-    /// finish() that throws on a bad status.
+    /// finish() that throws on a bad status. Not for members of a team: they call finish(t). If that is not ok, one
+    /// thread calls this afterwards, and it throws the reason.
     /// Err: input_error: start() was given a binding that does not exist, or came before finish(), or finish() without
     ///      start() (finish() returns misused); job_error.
     void finish_or_throw();

@@ -6,7 +6,7 @@
 #pragma once
 
 #include <halocline/base/check.hpp>
-#include <halocline/halo/detail/boundary_phases.hpp>
+#include <halocline/halo/boundary_phases.hpp>
 #include <halocline/halo/ghost_widths.hpp>
 #include <halocline/halo/message_format.hpp>
 #include <halocline/halo/path.hpp>

@@ -68,7 +68,8 @@ class shell_plan {
     ///      or for another plan or sum, and neither rank has begun what the other waits for: finish_or_throw() names
     ///      both. In a process with other threads, which might begin it, at nine tenths of the deadline.
     [[nodiscard]] comm::status finish(team t = {}) noexcept;
-    /// finish() that throws on a bad status.
+    /// finish() that throws on a bad status. Not for members of a team: they call finish(t). If that is not ok, one
+    /// thread calls this afterwards, and it throws the reason.
     /// Err: input_error: a binding that does not exist, start_reverse() without options().reverse, start() before
     ///      finish(), finish() without start() (finish() returns misused); job_error.
     void finish_or_throw();
@@ -144,14 +145,8 @@ class shell_plan {
     [[nodiscard]] bool has_binding(int which) const noexcept;
     /// Refuses a start() before finish() of the previous exchange.
     [[nodiscard]] bool is_early() noexcept;
-    /// `call`: a literal, a team without such a member, or a member's fault.
-    template <class Call>
-    void misuse(Call call) noexcept {
-        status_.misuse(call, wrong_call_);
-    }
     /// Refuses a call by a thread that is not a member, or a member's fault; nobody waits for the missing member.
-    template <class Call>
-    void refuse_thread(Call call) noexcept;
+    void refuse_thread(const comm::wrong_call& call) noexcept;
 
     [[nodiscard]] std::string why_misused() const;
 
@@ -166,6 +161,8 @@ class shell_plan {
         bool test() noexcept;
     };
 
+    // first_ghost_ has an entry per phase of *forward_, filled_ one per binding. backward_ only if options_.reverse.
+    // While forward_->phase is p, phases before it are finished, and only phase p may be in flight.
     comm::job job_;
     checked_pointer<std::shared_ptr<copying_team>> threads_;
     bool shares_ = false; // is a message large enough for a team?
@@ -181,8 +178,7 @@ class shell_plan {
     std::vector<ghosts_of> filled_; // by binding
     std::uint64_t epoch_ = 0;
     std::vector<std::int32_t> sent_sites_; // with checks normal: owned sites
-    comm::wrong_call wrong_call_;          // why status_ is misused, unless because of the binding
-    sticky_status status_;                 // any member of a team may make it bad
+    sticky_status status_; // any member of a team may make it bad; misused without a wrong call: because of the binding
 };
 
 } // namespace halocline::halo

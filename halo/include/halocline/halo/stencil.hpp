@@ -11,7 +11,9 @@
 #include <halocline/base/independent_iterations.hpp>
 #include <halocline/comm/job.hpp>
 #include <halocline/comm/status.hpp>
-#include <halocline/halo/detail/boundary_phases.hpp>
+#include <halocline/halo/boundary_phases.hpp>
+#include <halocline/halo/detail/phase_arithmetic.hpp>
+#include <halocline/halo/detail/star_table.hpp>
 #include <halocline/halo/message_format.hpp>
 #include <halocline/halo/packer.hpp>
 #include <halocline/halo/plan.hpp>
@@ -90,69 +92,12 @@ class neighbourhood {
     std::int64_t i_;
 };
 
-/// Where the star neighbours of a local box are. Depends on extents, not on fields; made once.
-/// The box `leaves` itself in a dimension if its neighbours there lie behind faces; otherwise it closes on itself.
-class star_table {
-  public:
-    /// A site of source 0, the field itself, or of source 1 + f.index(): the layers behind face f, in message order.
-    struct place {
-        std::int32_t source = 0;
-        std::int32_t site = 0;
-    };
-    /// Rows along x, adjacent in y, whose neighbours in y, z and t are rows too, at equal distances.
-    struct block {
-        std::int32_t first = 0; ///< the site of the first row at x = 0
-        std::int32_t rows = 0;
-        /// False: only the ends of the rows belong to the boundary, because of their neighbours in x.
-        bool whole = false;
-    };
-
-    star_table(const lattice::coordinate& extents, const std::array<bool, lattice::dimensions>& leaves, int radius);
-
-    [[nodiscard]] const lattice::coordinate& extents() const { return extents_; }
-    /// Interior: sites at positions [interior_first, interior_last) in every dimension.
-    [[nodiscard]] int interior_first(int mu) const { return leaves_[mu] ? std::min(radius_, extents_[mu]) : 0; }
-    [[nodiscard]] int interior_last(int mu) const {
-        return leaves_[mu] ? std::max(extents_[mu] - radius_, interior_first(mu)) : extents_[mu];
-    }
-    /// Distance in sites from position p in mu to the one k steps further, across the wrap.  Pre: p is interior in mu.
-    [[nodiscard]] std::int64_t step(int mu, int p, int k) const {
-        return steps_[mu][p * (2 * radius_ + 1) + k + radius_];
-    }
-
-    /// All other sites.
-    [[nodiscard]] const std::vector<block>& boundary() const { return boundary_; }
-    /// Neighbours of the first site of boundary()[b]: by mu = y, z, t, then k = -radius … radius (0 is the site
-    /// itself).
-    [[nodiscard]] const place* places(std::size_t b) const { return &places_[b * places_per_block()]; }
-    /// The neighbour k steps along x of the site at position x in a row that is preceded by `row` others.
-    /// Pre: it lies outside the row.
-    [[nodiscard]] place beside_row(std::int64_t row, int x, int k) const {
-        if (!leaves_[0]) return {0, static_cast<std::int32_t>(row * extents_[0] + x + step(0, x, k))};
-        const bool below = x + k < 0;
-        const lattice::face f{0, below ? lattice::side::low : lattice::side::high};
-        const int layer = below ? x + k + radius_ : x + k - extents_[0];
-        return {1 + f.index(), static_cast<std::int32_t>(row * radius_ + layer)};
-    }
-
-  private:
-    [[nodiscard]] std::size_t places_per_block() const { return (lattice::dimensions - 1) * (2 * radius_ + 1); }
-    [[nodiscard]] place neighbour(lattice::coordinate x, int mu, int k) const;
-    void add_boundary(const lattice::coordinate& first, int rows, bool whole);
-
-    lattice::coordinate extents_{};
-    std::array<bool, lattice::dimensions> leaves_{};
-    int radius_ = 1;
-    std::array<std::vector<std::int64_t>, lattice::dimensions> steps_;
-    std::vector<block> boundary_;
-    std::vector<place> places_;
-};
-
 /// What a stencil does at the ends of the dimensions.
 struct star_edges {
     /// Collective. real_bytes: 4 if its fields are of float, 8 of double, 0 of anything else.
     /// Err: on every rank: input_error: phases or formats that differ between ranks, a format that does not fit the
-    ///      fields, a phase that does not fit the components, or a dimension shorter than the radius.
+    ///      fields, a phase that does not fit the components, a dimension shorter than the radius, or 2^31 sites or
+    ///      more behind a face.
     star_edges(const comm::job& j, const lattice::decomposition& cut, const stencil_options& options, star s,
                std::size_t real_bytes);
 
@@ -179,7 +124,7 @@ class stencil {
     /// Err: as halo::plan; on every rank: input_error for phases or formats that differ between ranks, for half or
     ///      bfloat16 where T is not float, a scale that packers refuse, for a phase or an antiperiodic boundary where T
     ///      is not float or double, or which is not real where the number of components is odd, or in a dimension that
-    ///      is shorter than the radius.
+    ///      is shorter than the radius; for 2^31 sites or more behind a face.
     stencil(const comm::job& j, const lattice::decomposition& cut, const stencil_options& options = {});
 
     /// A field of zeros for this stencil: lexicographic, without ghosts.
@@ -201,6 +146,8 @@ class stencil {
     /// start().
     template <class Kernel>
     void for_interior(Kernel&& kernel) const;
+    /// Moves what can be moved now. True if finish() would not wait.
+    [[nodiscard]] bool test() noexcept { return plan_.test(); }
     /// Waits for the ghosts; finish_or_throw() turns a bad status into an exception, as halo::plan does.
     [[nodiscard]] comm::status finish() noexcept {
         const comm::status s = plan_.finish();
@@ -273,6 +220,8 @@ class stencil {
         std::uint64_t version = 0; // of the source when it was started
     };
 
+    // What lies behind face i, for for_boundary(): completed_[i].values, or if there are none the plan's message, or if
+    // there is none outside_[i]. completed_[i].sites only if no message comes through that face.
     lattice::box local_;
     checked_pointer<std::shared_ptr<const lattice::site_order>> order_;
     plan plan_;
@@ -285,9 +234,6 @@ class stencil {
     const T* values_ = nullptr;                          // its values
     std::uint64_t epoch_ = 1;                            // the exchange that brings its ghosts
 };
-
-/// The sites of a box that lie behind its face f if it closes on itself: `radius` layers, in message order.
-std::vector<std::int32_t> sites_across(const lattice::coordinate& extents, lattice::face f, int radius);
 
 template <class T, star Star>
 stencil<T, Star>::stencil(const comm::job& j, const lattice::decomposition& cut, const stencil_options& options)

@@ -110,6 +110,7 @@ class unpacker {
     };
     [[nodiscard]] const part& part_behind(face f) const { return (*parts_)[f.index()]; }
     void check_options(const std::string& who, const plan& p) const;
+    [[nodiscard]] block_map map_of(face f, bool wraps, const std::string& where) const;
     void check_fields(const plan& p, std::span<lattice::field<T>* const> ys) const;
     /// Reads sites [first, last) of a message as stored, a piece at a time: use(begin, end, reals of site `begin`).
     template <class Use>

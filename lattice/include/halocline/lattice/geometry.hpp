@@ -64,7 +64,7 @@ struct box {
     [[nodiscard]] constexpr std::int64_t volume() const { return lattice::volume(extents); }
     [[nodiscard]] constexpr bool contains(const coordinate& c) const {
         for (int mu = 0; mu < dimensions; ++mu)
-            if (c[mu] < origin[mu] || c[mu] >= origin[mu] + extents[mu]) return false;
+            if (c[mu] < origin[mu] || c[mu] >= std::int64_t{origin[mu]} + extents[mu]) return false;
         return true;
     }
     /// The site with this lexicographic index in the box.  Pre: 0 <= index < volume().

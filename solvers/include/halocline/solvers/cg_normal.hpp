@@ -57,8 +57,8 @@ cycle_end cg_normal_cycle(S& space, D& d, Adjoint& d_dagger, double rho, V& x, c
         double z_norm_new = 0;
         if (!run.ok(space.norm2(r, rho)) || !apply_adjoint(z_norm_new)) return cycle_end::failed_communication;
         if (!std::isfinite(rho) || !std::isfinite(z_norm_new)) return cycle_end::not_finite;
-        if (run.reached(rho, on_iteration)) return cycle_end::reached;
-        if (watch.stuck(rho, report.iterations)) return cycle_end::stuck;
+        if (run.record_iteration(rho, on_iteration)) return cycle_end::reached;
+        if (watch.record(rho, report.iterations)) return cycle_end::stuck;
         if (z_norm_new == 0) return cycle_end::closed;
         // beta = <z_new, z_new> / <z, z>
         const double beta = (z_norm_new / z_norm) * (z_norm_new / z_norm);
@@ -74,7 +74,7 @@ cycle_end cg_normal_cycle(S& space, D& d, Adjoint& d_dagger, double rho, V& x, c
 /// Solves D x = b given D and its adjoint (for Wilson-clover: gamma5 D gamma5).  Collective.  "converged" means what it
 /// means for fgmres().
 /// Pre:  vectors of the workspace were made by `space`.
-/// Err:  what the operations of `space`, D and its adjoint throw.
+/// Err:  input_error: solve_options out of range; what the operations of `space`, D and its adjoint throw.
 /// Cost: per iteration one D, one D^dagger, three global sums.
 template <class V, vector_space<V> S, class D, class Adjoint, class Callback = silent>
 requires linear_operator<D, V> && linear_operator<Adjoint, V>

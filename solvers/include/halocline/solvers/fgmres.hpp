@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // FGMRES(m): flexible, right-preconditioned, restarted; and GMRES(m), which is FGMRES(m) without a preconditioner.
-// One global sum per iteration (two if cancellation shows); no allocation once the workspace exists.
+// One global sum per iteration (two if cancellation shows); no allocation but the history's once the workspace exists.
 // Ref: Y. Saad, A flexible inner-outer preconditioned GMRES algorithm, SIAM J. Sci. Comput. 14 (1993) 461 [Saad1993];
 //      Y. Saad, Iterative methods for sparse linear systems, 2nd ed., SIAM 2003, algorithms 6.9, 9.6 [Saad2003].
 #pragma once
@@ -12,7 +12,6 @@
 #include <halocline/solvers/solve_report.hpp>
 #include <halocline/solvers/solve_run.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <limits>
 #include <span>
@@ -24,7 +23,7 @@ namespace halocline::solvers {
 
 /// Options of fgmres() and gmres().
 struct fgmres_options : solve_options {
-    int restart_length = 50; ///< m; <= workspace.restart_length()
+    int restart_length = 0; ///< m, at most that of the workspace; 0: that of the workspace
     /// Gram-Schmidt is repeated when the new direction keeps no more than this part of ||A z||. 1/sqrt(2) keeps the
     /// basis orthonormal to machine precision; 0.1 saves global sums and is plenty for inner solves of low accuracy.
     double reorthogonalise_below = 0.7071;
@@ -64,12 +63,20 @@ namespace detail {
 /// Stands for M = 1: no call, no second basis.
 struct no_preconditioner {};
 
+/// The m of a solve.  Err: input_error: the workspace has no room for it.
+inline int restart_length_of(const fgmres_options& options, int room) {
+    if (options.restart_length < 0 || options.restart_length > room)
+        throw input_error("fgmres_options::restart_length = " + std::to_string(options.restart_length) +
+                          ": must be from 1 to " + std::to_string(room) +
+                          ", for which the workspace was made, or 0 for as much as that");
+    return options.restart_length == 0 ? room : options.restart_length;
+}
+
 /// One restart: the basis A Z_m = V_{m+1} H, column by column, from v_0 = r / beta; then the best x in x + Z_m.
 template <class V, vector_space<V> S, linear_operator<V> A, class M, class Callback>
-cycle_end fgmres_cycle(S& space, A& a, M& m, double beta, V& x, fgmres_workspace<V>& work,
+cycle_end fgmres_cycle(S& space, A& a, M& m, double beta, V& x, fgmres_workspace<V>& work, int length,
                        const fgmres_options& options, solve_run& run, Callback& on_iteration) {
     constexpr bool preconditioned = !std::is_same_v<M, no_preconditioner>;
-    const int length = std::clamp(options.restart_length, 1, work.restart_length());
     const std::span<V> v = work.v, z = preconditioned ? work.z : work.v;
     solve_report& report = run.report;
     cycle_end end = cycle_end::length;
@@ -97,7 +104,7 @@ cycle_end fgmres_cycle(S& space, A& a, M& m, double beta, V& x, fgmres_workspace
         }
         // min_y || beta e_1 - H y ||
         const double rho = work.least_squares.append(h, step.next);
-        const bool reached = run.reached(rho, on_iteration), stuck = watch.stuck(rho, report.iterations);
+        const bool reached = run.record_iteration(rho, on_iteration), stuck = watch.record(rho, report.iterations);
         if (step.next == 0)
             end = cycle_end::closed;
         else if (reached)
@@ -116,9 +123,10 @@ cycle_end fgmres_cycle(S& space, A& a, M& m, double beta, V& x, fgmres_workspace
 template <class V, vector_space<V> S, linear_operator<V> A, class M, class Callback>
 solve_report flexible_gmres(S& space, A& a, M& m, const V& b, V& x, fgmres_workspace<V>& work,
                             const fgmres_options& options, Callback& on_iteration) {
+    const int length = restart_length_of(options, work.restart_length());
     solve_run run(options);
     const auto cycle = [&](double beta) {
-        return fgmres_cycle(space, a, m, beta, x, work, options, run, on_iteration);
+        return fgmres_cycle(space, a, m, beta, x, work, length, options, run, on_iteration);
     };
     const auto undo = [&] {
         if (work.kept > 0) space.copy(x, work.v[work.kept]);
@@ -133,7 +141,8 @@ solve_report flexible_gmres(S& space, A& a, M& m, const V& b, V& x, fgmres_works
 /// "converged" means that ||b - A x|| / ||b|| was computed from x and is <= tolerance; if the recurrence says so but
 /// the true residual doesn't, the solve continues with a restart.
 /// Pre:  vectors of the workspace were made by `space`.
-/// Err:  input_error: the workspace was made for gmres() only; what the operations of `space`, A and M throw.
+/// Err:  input_error: the workspace was made for gmres() only, or for a shorter restart; solve_options out of range;
+///       what the operations of `space`, A and M throw.
 /// Cost: per iteration one M, one A, one global sum (two with reorthogonalisation), j + 2 vectors read twice.
 /// Ref:  [Saad1993] algorithm 2.2, [Saad2003] algorithm 9.6.
 template <class V, vector_space<V> S, class A, class M, class Callback = silent>
@@ -144,10 +153,12 @@ requires linear_operator<A, V> && preconditioner<M, V>
     return detail::flexible_gmres(space, a, m, b, x, work, options, on_iteration);
 }
 
-/// Solves A x = b without a preconditioner: for coarse grids. With options.verify = false it stops on the recurrence,
-/// and the whole solve costs one global sum more than it has iterations.
-/// Pre: vectors of the workspace were made by `space`; it need not be flexible.
-/// Ref: [Saad2003] algorithm 6.9 with sec. 6.5.3.
+/// Solves A x = b without a preconditioner: for coarse grids. With options.verify = false it stops on the recurrence.
+/// Pre:  vectors of the workspace were made by `space`; it need not be flexible.
+/// Err:  input_error: as fgmres(), but any workspace will do; what the operations of `space` and A throw.
+/// Cost: per iteration one A and one global sum (two with reorthogonalisation); besides, a sum for ||b||, and for each
+///       true residual (at a restart, and at the end if options.verify) one A and one sum.
+/// Ref:  [Saad2003] algorithm 6.9 with sec. 6.5.3.
 template <class V, vector_space<V> S, class A, class Callback = silent>
 requires linear_operator<A, V>
 [[nodiscard]] solve_report gmres(S& space, A&& a, const V& b, V& x, fgmres_workspace<V>& work,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The vector space of lattice fields with complex components: component 2k is the real part, 2k + 1 the imaginary part,
-// stored [outer][component][lane]. Products are accumulated in fp64, in an order that depends only on the local volume,
-// and summed over the job by the space's comm::global_sum.
+// stored [outer][component][lane]. Products are accumulated in fp64, in an order that depends on the site order (and so
+// on its lane width), and summed over the job by the space's comm::global_sum.
 #pragma once
 
 #include <halocline/comm/global_sum.hpp>

@@ -22,8 +22,10 @@ class hessenberg_least_squares {
     /// Appends the next column j: h_0j ... h_jj, the first j + 1 elements of h, and the real h_{j+1,j} = next >= 0.
     /// Returns the least-squares residual |g_{j+1}|.  Pre: fewer than capacity() columns.  Cost: O(j).
     double append(std::span<const complex> h, double next) noexcept;
-    /// y = R^{-1} g, valid until the next call. A pivot that vanishes to `epsilon` (it can only be the last one, after a
-    /// breakdown) is left out, and y has one element less than there are columns.  Cost: O(columns^2).
+    /// y = R^{-1} g, valid until the next call. A pivot that vanishes to `epsilon`, beside the norm of its own column
+    /// of H (it can only be the last one, after a breakdown), is left out, and y has one element less than there are
+    /// columns. The norms of other columns don't count: a preconditioner may give its vectors any size.
+    /// Cost: O(columns^2).
     [[nodiscard]] std::span<const complex> solve(double epsilon) noexcept;
 
     [[nodiscard]] int capacity() const noexcept { return static_cast<int>(rotations_.size()); }
@@ -39,7 +41,7 @@ class hessenberg_least_squares {
     std::vector<complex> g_, y_;
     std::vector<rotation> rotations_;
     int columns_ = 0;
-    double largest_ = 0; ///< largest column norm of H: the scale for recognising a vanishing pivot
+    double last_norm_ = 0; ///< of H's last column: the scale for recognising a vanishing pivot
 };
 
 } // namespace halocline::solvers

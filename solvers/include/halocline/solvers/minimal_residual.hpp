@@ -66,8 +66,8 @@ cycle_end minimal_residual_cycle(S& space, A& a, double rho, V& x, minimal_resid
         if (!run.ok(space.norm2(r, rho))) return cycle_end::failed_communication;
         rho /= scale;
         if (!std::isfinite(rho)) return cycle_end::not_finite;
-        if (run.reached(rho, on_iteration)) return cycle_end::reached;
-        if (watch.stuck(rho, report.iterations)) return cycle_end::stuck;
+        if (run.record_iteration(rho, on_iteration)) return cycle_end::reached;
+        if (watch.record(rho, report.iterations)) return cycle_end::stuck;
     }
     return cycle_end::length;
 }
@@ -76,7 +76,7 @@ cycle_end minimal_residual_cycle(S& space, A& a, double rho, V& x, minimal_resid
 
 /// Solves A x = b.  Collective.  "converged" means what it means for fgmres().
 /// Pre:  vectors of the workspace were made by `space`.
-/// Err:  what the operations of `space` and A throw.
+/// Err:  input_error: solve_options out of range; what the operations of `space` and A throw.
 /// Cost: per step one A and two global sums.
 template <class V, vector_space<V> S, class A, class Callback = silent>
 requires linear_operator<A, V>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options of a solve and its result. Not converging is a result, not an error: nothing here throws.
+// The options of a solve and its result. Not converging is a result, not an error; only options that no solve can be
+// made with are refused.
 #pragma once
 
 #include <halocline/comm/status.hpp>
@@ -27,7 +28,7 @@ std::string_view to_string(solve_status s); ///< the enumerator's name
 
 /// Options that all solvers share.
 struct solve_options {
-    double tolerance = 1e-10;       ///< on ||b - A x|| / ||b||
+    double tolerance = 1e-10;       ///< on ||b - A x|| / ||b||; 0 or more, or solvers throw input_error
     int max_iterations = 1000;      ///< over all restarts
     bool use_initial_guess = false; ///< start from the given x; false: from x = 0, which saves one matvec
     bool verify = true;             ///< false (inner solves): stop on the recurrence, never report converged
@@ -72,7 +73,8 @@ class stagnation_watch {
   public:
     explicit stagnation_watch(int window, double start, int iteration) noexcept
         : window_(window), best_(start), since_(iteration) {}
-    [[nodiscard]] bool stuck(double residual, int iteration) noexcept {
+    /// Takes note of a residual; true if the last gain is `window` iterations old.
+    [[nodiscard]] bool record(double residual, int iteration) noexcept {
         if (residual < 0.9 * best_) {
             best_ = residual;
             since_ = iteration;

@@ -3,6 +3,7 @@
 // of an iteration, and the end. A solver's own file is left with the formulas of its paper.
 #pragma once
 
+#include <halocline/base/error.hpp>
 #include <halocline/base/stopwatch.hpp>
 #include <halocline/comm/status.hpp>
 #include <halocline/solvers/concepts.hpp>
@@ -13,6 +14,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <string>
 #include <utility>
 
 namespace halocline::solvers::detail {
@@ -35,7 +37,11 @@ struct keeps_no_start {
 
 class solve_run {
   public:
+    /// Err: input_error: a tolerance that no residual can be compared with.
     explicit solve_run(const solve_options& options) : options_(options) {
+        if (!(options.tolerance >= 0))
+            throw input_error("solve_options::tolerance = " + std::to_string(options.tolerance) +
+                              ": must be 0 or more");
         if (options.keep_history) report.history.reserve(std::clamp(options.max_iterations, 0, 10'000));
     }
 
@@ -62,7 +68,7 @@ class solve_run {
             else if (!residual(space, a, r, b, x, rho))
                 return end(solve_status::failed_communication);
             if (!std::isfinite(rho)) return end(solve_status::not_finite);
-            if (verified(rho)) return end(solve_status::converged);
+            if (record_true_residual(rho)) return end(solve_status::converged);
             const auto give_up = [&](solve_status s) {
                 if (rho > last_start) {
                     if (from_zero_) space.set_zero(x);
@@ -77,7 +83,7 @@ class solve_run {
             // These methods never make a residual grow but by rounding. If A is singular, it may grow in each cycle.
             if (rho > most_growth * last_start) return give_up(solve_status::breakdown);
             if (used_up()) return give_up(solve_status::max_iterations);
-            if (watch.stuck(rho, report.iterations)) return give_up(solve_status::stagnated);
+            if (watch.record(rho, report.iterations)) return give_up(solve_status::stagnated);
 
             if (report.iterations > 0) ++report.restarts;
             last_start = rho;
@@ -93,7 +99,7 @@ class solve_run {
     [[nodiscard]] bool used_up() const noexcept { return report.iterations >= options_.max_iterations; }
     /// Records the recurrence's residual after an iteration; true if it reaches the tolerance.
     template <class Callback>
-    [[nodiscard]] bool reached(double rho, Callback& on_iteration) {
+    [[nodiscard]] bool record_iteration(double rho, Callback& on_iteration) {
         report.recurrence_residual = rho / b_norm_;
         if (options_.keep_history) report.history.push_back(report.recurrence_residual);
         on_iteration(iteration_event{report.iterations, report.restarts, report.recurrence_residual});
@@ -128,7 +134,7 @@ class solve_run {
         return ok(space.norm2(r, rho));
     }
     /// Records ||b - A x||, just computed; true if the solve has converged.
-    [[nodiscard]] bool verified(double rho) noexcept {
+    [[nodiscard]] bool record_true_residual(double rho) noexcept {
         report.relative_residual = rho / b_norm_;
         if (report.iterations == 0) report.recurrence_residual = report.relative_residual;
         return report.relative_residual <= options_.tolerance;

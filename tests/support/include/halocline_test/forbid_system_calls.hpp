@@ -30,17 +30,22 @@ inline void forbid_system_calls(bool may_yield = false) {
     if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) std::_Exit(99);
 }
 
-/// From now on this system call fails in this thread, as if it were not permitted.
-inline void refuse_system_call(int number) {
+/// From now on this system call of this thread, and of what it starts, has that outcome: SECCOMP_RET_...  False: calls
+/// can't be filtered here.
+[[nodiscard]] inline bool filter_system_call(int number, unsigned outcome) {
     sock_filter program[] = {
         {BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
         {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, static_cast<unsigned>(number)},
-        {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | EPERM},
+        {BPF_RET | BPF_K, 0, 0, outcome},
         {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW},
     };
     const sock_fprog filter{std::size(program), program};
-    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) std::_Exit(99);
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+/// From now on it fails with that error, by default as if it were not permitted.
+inline void refuse_system_call(int number, int error = EPERM) {
+    if (!filter_system_call(number, SECCOMP_RET_ERRNO | static_cast<unsigned>(error))) std::_Exit(99);
 }
 
 /// The way to end a process that has forbidden system calls: not by _exit, before which a sanitizer would look for

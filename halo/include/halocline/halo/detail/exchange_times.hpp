@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A plan's counters, and the clock readings behind its statistics. A reading costs as much as a small message, so only
 // every seventh exchange is timed and stands for the others; waits of more than a microsecond are always timed. Seven,
-// because what programs do in turn seldom repeats with that period.
+// because programs that alternate between kinds of exchanges seldom do so with that period.
 #pragma once
 
 #include <halocline/comm/channel_set.hpp>

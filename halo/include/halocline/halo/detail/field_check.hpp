@@ -2,8 +2,6 @@
 // Which fields a plan can send, and what it was given instead.
 #pragma once
 
-#include <halocline/comm/wrong_call.hpp>
-#include <halocline/halo/detail/sticky_status.hpp>
 #include <halocline/halo/field_view.hpp>
 #include <halocline/halo/plan_options.hpp>
 #include <halocline/halo/team.hpp>
@@ -36,12 +34,6 @@ class field_check {
     void refuse(std::size_t fields, const source_field* unfit) noexcept;
     /// Notes that bytes of sites were given; `there`: at an address that isn't null.
     void refuse_bytes(bool there) noexcept;
-    /// Makes `s` misused, and notes a call at the wrong time (a literal), or by a thread that is not a member, if `s`
-    /// was ok.
-    template <class Call>
-    void refuse_call(Call call, sticky_status& s) noexcept {
-        s.misuse(call, wrong_call_);
-    }
     /// The last refused input, and what the plan sends.
     [[nodiscard]] std::string describe_refused() const;
 
@@ -56,7 +48,6 @@ class field_check {
     bool ordered_ = false;
     std::optional<given_fields> refused_; ///< nothing: bytes
     bool bytes_there_ = true;
-    comm::wrong_call wrong_call_;
 };
 
 } // namespace halocline::halo

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -42,7 +43,8 @@ class joint_faces {
     /// Adds a field to what is offered. False if peers can't read it where it lies, or know nothing of its site order.
     [[nodiscard]] bool add(comm::joint_source& source, const source_field& x, bool order_known) const noexcept {
         const bool in_slab = x.values >= slab_ && x.values + field_bytes_ <= slab_ + slab_bytes_;
-        if (!in_slab || !order_known || source.fields == comm::joint_source::most_fields) return false;
+        const bool described = x.shape.component_bytes <= std::numeric_limits<std::uint32_t>::max();
+        if (!in_slab || !order_known || !described || source.fields == comm::joint_source::most_fields) return false;
         source.component_bytes = static_cast<std::uint32_t>(x.shape.component_bytes);
         source.places[source.fields++] = static_cast<std::uint64_t>(x.values - slab_);
         return true;

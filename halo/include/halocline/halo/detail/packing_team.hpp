@@ -182,13 +182,13 @@ class packing_team {
         return {{here.missing(0, t.size), t.size}, never_started};
     }
 
-    struct alignas(64) packers {
+    struct alignas(64) packed_count {
         std::atomic<int> members{0}; // number that are done with their share of a message
     };
     std::uint32_t all_ = 0;
     team_patience patience_;
     senders senders_ = senders::any_member;
-    std::array<packers, lattice::faces> packed_;
+    std::array<packed_count, lattice::faces> packed_;
     alignas(64) roll_call entered_;                         // members in start()
     alignas(64) std::atomic<std::uint32_t> ready_{sending}; // packed messages; `sending`: others must not send
     std::uint32_t sent_ = 0;                                // messages of this exchange; only for the member that sends

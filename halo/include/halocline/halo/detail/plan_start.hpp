@@ -13,9 +13,9 @@ template <pack_function Pack>
 void plan::start(Pack&& pack, team t) noexcept {
     if constexpr (requires { pack.fits(*this); })
         if (!pack.fits(*this))
-            return refuse_call("start() was given the pack function of a packer that was made for a plan with other "
-                               "messages");
-    start_by(
+            return status_.misuse("start() was given the pack function of a packer that was made for a plan with other "
+                                  "messages");
+    start_with(
         [&](auto& channel, std::uint64_t epoch, std::int64_t first, std::int64_t last) noexcept {
             const std::size_t message = channel.index();
             const auto pack_to = [&](std::byte* target) { pack(static_cast<int>(message), first, last, target); };
@@ -36,7 +36,7 @@ void plan::fill_message(Channel& channel, std::uint64_t epoch, Fill& fill) noexc
 }
 
 template <class Fill>
-bool plan::start_by(Fill&& fill, team t, packers whose, const comm::joint_source* source) noexcept {
+bool plan::start_with(Fill&& fill, team t, packing whose, const comm::joint_source* source) noexcept {
     if (state() != comm::status::ok) return false;
     if (!t.is_member()) {
         refuse_thread(t);
@@ -44,7 +44,7 @@ bool plan::start_by(Fill&& fill, team t, packers whose, const comm::joint_source
     }
     packing_team& threads = *team_;
     if (threads.in_flight(epoch_)) { // no member of a team sees that before all have called start()
-        if (t.index == 0) refuse_call("start() before finish() of the last exchange");
+        if (t.index == 0) status_.misuse("start() before finish() of the last exchange");
         return false;
     }
     const std::uint64_t epoch = epoch_ + 1, stamp = exchange_times::stamp(epoch);
@@ -61,7 +61,7 @@ bool plan::start_by(Fill&& fill, team t, packers whose, const comm::joint_source
         });
         threads.note_started(epoch);
     } else if (t.index == 0 && !channels_.may_call_mpi()) {
-        refuse_call(needs_thread_level);
+        status_.misuse(needs_thread_level);
         return false;
     } else if (!start_as_member(fill, t, whose, stamp)) {
         return false;
@@ -71,7 +71,7 @@ bool plan::start_by(Fill&& fill, team t, packers whose, const comm::joint_source
 }
 
 template <class Fill>
-bool plan::start_as_member(Fill&& fill, team t, packers whose, std::uint64_t stamp) noexcept {
+bool plan::start_as_member(Fill&& fill, team t, packing whose, std::uint64_t stamp) noexcept {
     packing_team& threads = *team_;
     const std::uint64_t epoch = epoch_ + 1;
     if (t.index == 0) threads.note_begun(t, epoch);
@@ -94,8 +94,8 @@ bool plan::start_as_member(Fill&& fill, team t, packers whose, std::uint64_t sta
     channels_.for_each([&](auto& channel) {
         const std::size_t message = channel.index();
         const message_writer& writer = writers_[message];
-        const packing_share share = whose == packers::unknown ? packing_share{.sharers = t.size}
-                                                              : share_of(message, writer.sites(), writer.bytes(), t);
+        const packing_share share = whose == packing::by_caller ? packing_share{.sharers = t.size}
+                                                                : share_of(message, writer.sites(), writer.bytes(), t);
         if (share.sharers == 0) return;
         if (share.first < share.last) fill(channel, epoch, share.first, share.last);
         if (threads.note_packed(message, share.sharers)) {
@@ -130,7 +130,7 @@ void plan::start(std::span<const lattice::field<T>* const> xs, team t) noexcept 
         for (const lattice::field<T>* x : xs)
             if (offered && !joint_.add(*offered, source_of(*x), is_prepared_for(*x))) offered.reset();
     }
-    const bool started = start_by(
+    const bool started = start_with(
         [&](auto& channel, std::uint64_t epoch, std::int64_t first, std::int64_t last) noexcept {
             const message_writer& writer = writers_[channel.index()];
             std::byte* target = channel.target(epoch);
@@ -139,7 +139,7 @@ void plan::start(std::span<const lattice::field<T>* const> xs, team t) noexcept 
                 target += writer.field_bytes();
             }
         },
-        t, packers::by_share, offered ? &*offered : nullptr);
+        t, packing::by_share, offered ? &*offered : nullptr);
     if (!started || t.index != 0) return;
     const bool summed = options_.checks >= check_level::normal;
     for (std::size_t i = 0; i < sent_.size(); ++i)
@@ -151,7 +151,7 @@ template <class T>
 std::span<const T> plan::ghosts(face f, int field) const noexcept {
     static_assert(std::is_trivially_copyable_v<T>, "messages hold bytes");
     const int message = message_of(f);
-    if (message < 0 || messages_.empty() || ghost(f) == nullptr) return {}; // no messages: moved from
+    if (message < 0 || ghost(f) == nullptr) return {};
     const auto sites = static_cast<std::size_t>(messages_[message].ghost_sites);
     return {reinterpret_cast<const T*>(ghost(f, field)), sites * options_.bytes_per_site / sizeof(T)};
 }

@@ -62,7 +62,7 @@ class position_list {
     [[nodiscard]] std::vector<std::int64_t> expanded() const;
     /// A position in the middle of a longest run, where neither stores next to the list nor prefetchers disturb a
     /// measurement.  Pre: size() > 0.
-    [[nodiscard]] std::int64_t inner() const;
+    [[nodiscard]] std::int64_t probe_position() const;
 
   private:
     /// Appends a run of neighbours [first, last), which may be empty.

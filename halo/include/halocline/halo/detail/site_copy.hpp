@@ -46,7 +46,8 @@ class site_copy {
     /// Pre: both lists have the same length; positions are below 2^31; lane widths are powers of 2 up to 16.
     /// Cost: O(runs), with lanes O(sites). Memory: 4 B per site and irregular side; none per site for faces of boxes
     /// without lanes; with lanes up to 12 B more.
-    /// in_parts: few sites of the list are always copied at a time, so that lanes of one outer index are not combined.
+    /// in_parts: copy() will be called for few sites at a time; sites that share an outer index are then not grouped,
+    /// because each call would look at all groups.
     site_copy(const position_list& from, int from_lanes, const position_list& to, int to_lanes, bool in_parts = false);
 
     [[nodiscard]] std::int64_t sites() const { return sites_; }
@@ -116,10 +117,13 @@ class site_copy {
                 .site_bytes = static_cast<std::int64_t>(shape.bytes())};
     }
 
+    // Either strips_ lists all sites, or from_ and to_ do (an empty one means 0, 1, 2, …). Strips only without lanes.
+    // groups_ only if one side has 4 lanes or more and the other 1, and few lanes are idle. run_ only if strips_ is one
+    // run.
     std::int64_t sites_ = 0, runs_ = 0;
     std::vector<site_strip> strips_;
-    std::vector<std::int32_t> from_, to_; // positions, unless strips describe them
-    std::vector<std::int32_t> groups_;    // for lanes, if one side has some and few are idle
+    std::vector<std::int32_t> from_, to_; // positions
+    std::vector<std::int32_t> groups_;    // as site_list::groups
     std::int64_t group_count_ = 0;
     int from_lanes_ = 1, to_lanes_ = 1;
     std::array<kernel, 3> copy_{}; // by bytes per component; chosen with the list, so that a copy is one indirect call

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The status of a plan: ok until something goes wrong, then the first bad one, for good.
+// The status of a plan: ok until something goes wrong, then the first bad one, for good; and the call that was wrong,
+// if it is misused.
 #pragma once
 
 #include <halocline/comm/status.hpp>
@@ -31,16 +32,15 @@ class sticky_status {
     }
     /// Makes it misused, unless it was bad before. True if so: the caller then notes why, alone.
     [[nodiscard]] bool misuse() noexcept { return comm::wrong_call::becomes_misused(now_); }
-    /// Makes it misused and notes why, unless it was bad before.
-    /// `call`: a literal, a team without such a member, or a member's fault.
-    template <class Call>
-    void misuse(Call call, comm::wrong_call& why) noexcept {
-        why.note_first(call, now_);
-    }
+    /// Makes it misused by this call, unless it was bad before.
+    void misuse(const comm::wrong_call& call) noexcept { wrong_call_.note_first(call, now_); }
+    /// The call that made it misused; none if it is not, or if misuse() was called without one.
+    [[nodiscard]] const comm::wrong_call& wrong_call() const noexcept { return wrong_call_; }
 
   private:
     mutable comm::status now_ = comm::status::ok; // mutable because std::atomic_ref needs that, even to read
     bool told_ = false;
+    comm::wrong_call wrong_call_;
 };
 
 } // namespace halocline::halo

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Phases of twisted boundaries: what a field is multiplied by where it continues beyond the edge of the lattice.
+// What is done with the phases of twisted boundaries.
 #pragma once
 
+#include <halocline/halo/boundary_phases.hpp>
 #include <halocline/lattice/geometry.hpp>
 
 #include <array>
@@ -9,8 +10,6 @@
 #include <cstdint>
 
 namespace halocline::halo {
-
-using boundary_phases = std::array<std::complex<double>, lattice::dimensions>;
 
 /// The phases, with the sign of each antiperiodic boundary.
 inline boundary_phases with_signs(boundary_phases phases,

@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which faces a plan exchanges, and which sites these are. Pure arithmetic on a decomposition: every rank can compute
-// it for every other, so both ends of a message arrive at the same list without communication.
+// Which faces a plan exchanges, and which layers of a box lie there. Pure arithmetic on a decomposition: every rank can
+// compute it for every other, so both ends of a message arrive at the same list without communication.
 #pragma once
 
 #include <halocline/halo/plan.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace halocline::halo {
 
@@ -21,26 +28,16 @@ inline lattice::box within(const lattice::box& whole, lattice::box part) {
     return part;
 }
 
-/// Those of the sites of `part` (x fastest, numbered in any way) that have the plan's parity and are selected.
+/// Those of the sites of `part` (x fastest, numbered in any way) that have this parity, if one is given, and for which
+/// select(global coordinate) is true, if there is a function.
 /// part: global coordinates, also beyond the edges of the lattice.
-template <class Options>
 std::vector<std::int32_t> selected(std::vector<std::int32_t> sites, const lattice::box& part,
-                                   const lattice::coordinate& global, const Options& options) {
-    if (!options.parity && !options.select) return sites;
-    std::vector<std::int32_t> chosen;
-    for (std::size_t i = 0; i < sites.size(); ++i) {
-        lattice::coordinate x = lattice::lexicographic_coordinate(static_cast<std::int64_t>(i), part.extents);
-        for (int mu = 0; mu < lattice::dimensions; ++mu)
-            x[mu] = ((x[mu] + part.origin[mu]) % global[mu] + global[mu]) % global[mu];
-        if ((!options.parity || lattice::parity(x) == *options.parity) && (!options.select || options.select(x)))
-            chosen.push_back(sites[i]);
-    }
-    return chosen;
-}
+                                   const lattice::coordinate& global, std::optional<int> parity,
+                                   const std::function<bool(const lattice::coordinate&)>& select);
 
-/// Does dimension mu need messages at all?  Options: of a plan, or a width_check.
+/// Do messages go along dimension mu at all?  Options: of a plan, or a cut_check.
 template <class Options>
-bool is_exchanged(const lattice::decomposition& cut, const Options& options, int mu) {
+bool has_messages_in(const lattice::decomposition& cut, const Options& options, int mu) {
     const bool has_width = options.widths.low[mu] > 0 || options.widths.high[mu] > 0;
     return has_width && (cut.rank_grid()[mu] > 1 || options.self_exchange);
 }
@@ -49,14 +46,14 @@ bool is_exchanged(const lattice::decomposition& cut, const Options& options, int
 template <class Options>
 bool is_exchanged(const lattice::decomposition& cut, const Options& options, int rank, face f) {
     const bool across_edge = cut.wraps(rank, f);
-    return is_exchanged(cut, options, f.mu) && !(across_edge && options.boundaries[f.mu] == lattice::boundary::open);
+    return has_messages_in(cut, options, f.mu) && !(across_edge && options.boundaries[f.mu] == lattice::boundary::open);
 }
 
 /// Err: input_error, beginning with `who`: a box of these extents, with its ghosts, would have an extent beyond 32 bits.
 void check_grown(const std::string& who, const lattice::coordinate& extents, const ghost_widths& widths);
 
 /// The options of a plan that determine whether such a plan is possible at all.
-struct width_check {
+struct cut_check {
     std::string who; ///< "halo 'name': "
     ghost_widths widths;
     std::array<lattice::boundary, lattice::dimensions> boundaries;
@@ -64,7 +61,16 @@ struct width_check {
 };
 /// Refuses impossible plans. The verdict is the same on every rank.
 /// Err: input_error with the numbers.
-void check(const width_check& plan, const lattice::decomposition& cut, int ranks);
+void check_cut(const cut_check& plan, const lattice::decomposition& cut, int ranks);
+/// Err: input_error, beginning with `who`: neither 0 nor 1.
+void check_parity(const std::string& who, std::optional<int> parity);
+
+/// The most sites that a message may have if it holds `fields` times `site_bytes` of each: the total size of all slots
+/// of all messages then fits into 64 bits.  Pre: both are positive.
+inline std::size_t most_message_sites(std::size_t site_bytes, int fields = 1) {
+    constexpr std::size_t most_bytes = std::size_t{1} << 56;
+    return most_bytes / static_cast<std::size_t>(fields) / site_bytes;
+}
 
 /// The part of a plan's shape that every layout has, as text for comparison.
 std::string shape_text(const lattice::decomposition& cut, const ghost_widths& widths,

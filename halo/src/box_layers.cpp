@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "regions.hpp"
+#include "box_layers.hpp"
 
 #include <halocline/base/enumerators.hpp>
 #include <halocline/base/error.hpp>
@@ -39,6 +39,20 @@ void check_box(const std::string& who, const lattice::coordinate& largest) {
 
 } // namespace
 
+std::vector<std::int32_t> selected(std::vector<std::int32_t> sites, const lattice::box& part,
+                                   const lattice::coordinate& global, std::optional<int> parity,
+                                   const std::function<bool(const lattice::coordinate&)>& select) {
+    if (!parity && !select) return sites;
+    std::vector<std::int32_t> chosen;
+    for (std::size_t i = 0; i < sites.size(); ++i) {
+        lattice::coordinate x = lattice::lexicographic_coordinate(static_cast<std::int64_t>(i), part.extents);
+        for (int mu = 0; mu < dimensions; ++mu)
+            x[mu] = ((x[mu] + part.origin[mu]) % global[mu] + global[mu]) % global[mu];
+        if ((!parity || lattice::parity(x) == *parity) && (!select || select(x))) chosen.push_back(sites[i]);
+    }
+    return chosen;
+}
+
 void check_grown(const std::string& who, const lattice::coordinate& extents, const ghost_widths& widths) {
     for (int mu = 0; mu < dimensions; ++mu)
         if (std::int64_t{extents[mu]} + widths.low[mu] + widths.high[mu] > most)
@@ -47,7 +61,12 @@ void check_grown(const std::string& who, const lattice::coordinate& extents, con
                               " sites in " + "xyzt"[mu] + " make more than " + std::to_string(most));
 }
 
-void check(const width_check& options, const lattice::decomposition& cut, int ranks) {
+void check_parity(const std::string& who, std::optional<int> parity) {
+    if (parity && *parity != 0 && *parity != 1)
+        throw input_error(who + "parity " + std::to_string(*parity) + ": must be 0 or 1");
+}
+
+void check_cut(const cut_check& options, const lattice::decomposition& cut, int ranks) {
     const std::string& who = options.who;
     if (cut.ranks() != ranks)
         throw input_error(who + "the lattice is cut over " + std::to_string(cut.ranks()) + " ranks (rank grid " +
@@ -61,7 +80,7 @@ void check(const width_check& options, const lattice::decomposition& cut, int ra
             if (width < 0)
                 throw input_error(who + "ghost width " + std::to_string(width) + " behind " + lattice::to_string(f) +
                                   ": must be 0 or more");
-            if (!is_exchanged(cut, options, mu)) continue;
+            if (!has_messages_in(cut, options, mu)) continue;
             // Boxes of one grid line differ only along it: the ranks on the axis represent all.
             for (int i = 0; i < cut.rank_grid()[mu]; ++i) {
                 lattice::coordinate position{};

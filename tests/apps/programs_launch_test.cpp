@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs under launchers: what ranks of a job get, and what becomes of those that fail, or are on other hosts.
+#include "programs.hpp"
+
+#include <halocline_test/shell_script.hpp>
+
+#include <filesystem>
+#include <string>
+#include <utility>
+
+namespace {
+
+using namespace halocline_test;
+
+TEST(Programs, AnMpiLauncherInsideHaloclineRunIsToldAndOneAroundItIsNot) {
+    const auto inside =
+        run_command(bin + "halocline-run -n 2 -- env PMI_RANK=1 PMI_SIZE=2 " + bin + "heat4d --grid 4.4.4.4");
+    const auto around = shell("PMI_RANK=1 PMIX_RANK=1 OMPI_COMM_WORLD_RANK=1 " + bin + "halocline-run -np 2 -- " + bin +
+                              "heat4d --grid 4.4.4.4 --steps 1");
+
+    EXPECT_EQ(inside.exit_code, 2) << inside.out;
+    EXPECT_TRUE(contains(inside.err, "heat4d: error: two launchers: halocline-run started rank 0, which started the "
+                                     "launcher of an MPI, which started this program (PMI_RANK=1)"))
+        << inside.err;
+    EXPECT_EQ(around.exit_code, 0) << around.err;
+    EXPECT_TRUE(contains(around.out, "on 2 ranks")) << around.out;
+}
+
+/// As in containers that share their host's network.
+TEST(Containers, RanksInPidNamespacesOfTheirOwnAreAJob) {
+    const std::string inside = "unshare -rpf ";
+    if (shell(inside + "true").exit_code != 0) GTEST_SKIP() << "no pid namespaces here";
+    for (const std::string ranks : {"0", "1", "0|1"}) {
+        const auto run = shell(bin + "halocline-run -n 2 -- sh -c \"case \\$HALOCLINE_RANK in " + ranks + ") exec " +
+                               inside + bin + "heat4d --steps 2;; esac; exec " + bin + "heat4d --steps 2\"");
+
+        EXPECT_EQ(run.exit_code, 0) << ranks << run.err;
+        EXPECT_TRUE(contains(run.out, "over shm")) << ranks << run.out;
+    }
+}
+
+TEST(Programs, RanksWithDifferentCommandLinesAreTold) {
+    for (const std::string line : {"heat4d --steps ", "generate_gauge --grid 4.4.4.4 --sweeps 0 --seed "}) {
+        const auto run = shell(bin + "halocline-run -n 2 -- sh -c \"exec " + bin + line + "\\$HALOCLINE_RANK\"");
+
+        expect_one_error(run, 2, "ranks disagree on the command line: rank 0 has");
+    }
+    const scratch_folder scratch;
+    for (const std::string flag : {"--dry-run", "--json r.json", "--solution s.lime"}) {
+        const std::string of_rank_0 = "[ \\$HALOCLINE_RANK = 1 ] || set -- " + flag + "; ";
+        const auto run = shell("cd " + (scratch / "") + "; " + bin + "halocline-run -n 2 -- sh -c \"" + of_rank_0 +
+                               "exec " + bin + "coarse_solve \\$*\"");
+
+        expect_one_error(run, 2, "ranks disagree on configuration of the run");
+        EXPECT_TRUE(contains(run.err, flag.substr(0, flag.find(" ")))) << run.err;
+    }
+    EXPECT_TRUE(std::filesystem::is_empty(scratch / ""));
+}
+
+TEST(Programs, FlagsOfTheLauncherAreGivenOnce) {
+    const std::pair<std::string, std::string> wrong[] = {
+        {"-n 2 -n 4", "-n is given once"},
+        {"-n 2 -np 2", "-n and -np: only one of them is given"},
+        {"-n 2 --bind --no-bind", "--bind and --no-bind: only one of them is given"},
+        {"-n 2 --no-bind --no-bind", "--no-bind is given once"},
+        {"-n 2 --timeout 5 --timeout 6", "--timeout is given once"}};
+    for (const auto& [flags, says] : wrong)
+        expect_one_error(run_command(bin + "halocline-run " + flags + " -- true"), 2, says);
+
+    EXPECT_EQ(run_command(bin + "halocline-run -n 1 --no-bind -- sh -c \"exit 0\" -n -n").exit_code, 0);
+}
+
+TEST(Programs, RanksThatTheJobDoesNotHaveAreTold) {
+    const auto run = run_command(bin + "halocline-run -n 2 -- env HALOCLINE_RANK=7 " + bin + "heat4d --steps 1");
+
+    EXPECT_EQ(run.exit_code, 2) << run.err;
+    EXPECT_TRUE(contains(run.err, "HALOCLINE_RANK")) << run.err;
+}
+
+TEST(Programs, ARankThatTheOthersCannotHearReportsItsErrorItself) {
+    for (const std::string damage :
+         {"unset HALOCLINE_LIFELINES", "export HALOCLINE_SIZE=3", "export HALOCLINE_LIFELINES=3"}) {
+        const auto run = shell(bin + "halocline-run -n 2 -- sh -c \"[ \\$HALOCLINE_RANK = 1 ] && " + damage +
+                               "; exec " + bin + "heat4d --grid 4.4.4.4\"");
+
+        EXPECT_EQ(run.exit_code, 2) << damage << run.err;
+        EXPECT_TRUE(contains(run.err, "heat4d: error: rank 1: HALOCLINE_LIFELINES=")) << damage << run.err;
+    }
+}
+
+#ifdef HALOCLINE_WITH_OFI
+/// A connection that lacks a descriptor is never made, and libfabric reports nothing.
+TEST(Programs, TooFewDescriptorsForLibfabricAreOneErrorWithTheRemedy) {
+    const std::string over_tcp = "env HALOCLINE_COMM_TRANSPORTS=ofi \"HALOCLINE_COMM_OFI_PROVIDER=tcp;ofi_rxm\" ";
+    const std::string heat = bin + "heat4d --grid 4.4.4.4 --steps 1";
+    ASSERT_EQ(shell(over_tcp + run2 + "heat4d --grid 4.4.4.4 --steps 1").exit_code, 0);
+    int refused = 0;
+    for (int files = 12; files <= 26; ++files) {
+        const auto run = shell(over_tcp + bin + "halocline-run -n 2 -- sh -c \"ulimit -n " + std::to_string(files) +
+                               "; exec " + heat + "\"");
+
+        if (run.exit_code == 0) continue;
+        ++refused;
+        expect_one_error(run, 2, "ulimit -n");
+    }
+    EXPECT_GE(refused, 5);
+}
+#endif
+
+TEST(Programs, HostsThatCannotBeReachedAreBadInputAndEndTheOthersAtOnce) {
+    const scratch_folder scratch;
+    const std::string remote_shell =
+        shell_script(scratch, "shell", "host=$1\nshift\n[ $host = here ] && exec \"$@\"\nexit 255\n");
+    const std::string launch = bin + "halocline-run --timeout 60 --remote-shell " + remote_shell;
+    const std::string heat = " -- " + bin + "heat4d --grid 4.4.4.4 --steps 1";
+
+    const auto reached = run_command(launch + " --hosts here:2" + heat);
+    EXPECT_EQ(reached.exit_code, 0) << reached.err;
+    for (const char* hosts : {"gone:1", "here:1,gone:2", "gone:1,here:2"}) {
+        const auto run = run_command(launch + " --hosts " + hosts + heat);
+
+        expect_one_error(run, 2, "ended with exit code 255; check the name");
+        EXPECT_TRUE(run.err.starts_with("halocline-run: host gone can't be reached: '" + remote_shell + " gone "))
+            << run.err;
+        EXPECT_TRUE(run.out.empty()) << run.out;
+    }
+}
+
+/// A rank's exit code says nothing of signals, however large it is.
+TEST(Programs, ALargeExitCodeIsNoSignal) {
+    const scratch_folder scratch;
+    const std::string remote_shell = shell_of_this_host(scratch);
+    for (const std::string& where : {std::string("-n 2"), "--remote-shell " + remote_shell + " --hosts there:2"}) {
+        const std::string launch = bin + "halocline-run " + where + " -- ";
+        // Whichever rank ends first, the one with code 3 has only lost the other.
+        for (const std::string waits : {"0", "1"}) {
+            for (const std::string code : {"128", "130", "139", "255"}) {
+                const auto run = shell(launch + "sh -c \"[ \\$HALOCLINE_RANK = " + waits +
+                                       " ] && sleep 0.3; [ \\$HALOCLINE_RANK = 0 ] && exit " + code + "; exit 3\"");
+
+                EXPECT_EQ(run.exit_code, std::stoi(code)) << where << waits << run.err;
+                expect_one_error(run, std::stoi(code), ") on ");
+                EXPECT_TRUE(run.err.starts_with("halocline-run: rank 0 (pid ")) << where << waits << run.err;
+                EXPECT_TRUE(contains(run.err, " ended with exit code " + code + ", before any rank")) << run.err;
+            }
+        }
+        const auto ended = shell(launch + "sh -c \"kill -SEGV \\$\\$\"");
+        EXPECT_EQ(ended.exit_code, 139) << where << ended.err;
+        EXPECT_TRUE(contains(ended.err, ") was ended by signal 11 (Segmentation fault)")) << where << ended.err;
+    }
+}
+
+TEST(Programs, ARankThatFailsAndNeverJoinedTheJobIsNamed) {
+    const std::string launch = bin + "halocline-run -n 2 -- ";
+
+    expect_one_error(run_command(launch + "false"), 1, " ended with exit code 1, before any rank had joined the job");
+    expect_one_error(shell(launch + "sh -c \"[ \\$HALOCLINE_RANK = 0 ] || exit 5\""), 5, "halocline-run: rank 1 (pid ");
+    for (const char* silent : {"true", "sh -c \"exit 2\""}) EXPECT_EQ(shell(launch + silent).err, "") << silent;
+    expect_one_error(run_command(launch + bin + "heat4d --steps many"), 2, "heat4d: error: --steps 'many'");
+    const auto late = run_command(bin + "halocline-run -n 2 --timeout 0.3 -- sleep 5");
+    EXPECT_FALSE(contains(late.err, "joined")) << late.err;
+}
+
+} // namespace

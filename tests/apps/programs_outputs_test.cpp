@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// Outputs of programs: names that are none, files that may not be replaced, disks that are full.
+#include "programs.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace {
+
+using namespace halocline_test;
+
+TEST(Programs, OutputsThatCannotBeWrittenAreToldBeforeTheWork) {
+    for (const std::string line :
+         {"heat4d --json /nowhere/x", "generate_gauge --grid 4.4.4.4 --json /nowhere/x",
+          "generate_gauge --grid 4.4.4.4 --output /nowhere/x", "generate_gauge --grid 4.4.4.4 --output /dev/null"}) {
+        const auto run = run_command(run2 + line);
+
+        EXPECT_EQ(run.exit_code, 2) << line << run.err;
+        EXPECT_TRUE(contains(run.err, "can")) << run.err;
+        EXPECT_TRUE(contains(run.err, line.substr(line.rfind("--")))) << run.err;
+        EXPECT_TRUE(run.out.empty()) << run.out;
+    }
+    EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+}
+
+TEST(Programs, PathsOfOutputsThatAreNoneAreToldOnce) {
+    const scratch_folder scratch;
+    std::filesystem::create_symlink("loop", scratch / "loop");
+    for (const std::string& path : {scratch / "loop/x", scratch / std::string(300, 'a'), scratch / "pipe"}) {
+        const auto run = shell("mkfifo " + (scratch / "pipe") + " 2>/dev/null; " + run2 + "heat4d --json " + path);
+
+        expect_one_error(run, 2, path + ": can");
+        EXPECT_TRUE(run.err.starts_with("heat4d: error: --json " + path)) << run.err;
+        EXPECT_TRUE(run.out.empty()) << run.out;
+    }
+}
+
+TEST(Programs, APipeThatIsReadAndWhatALinkLeadsToAreWritten) {
+    const scratch_folder scratch;
+    const std::string pipe = scratch / "pipe", copy = scratch / "copy", target = scratch / "target";
+    std::filesystem::create_symlink("target", scratch / "link");
+
+    const auto piped = shell("mkfifo " + pipe + "; exec 3<>" + pipe + "; " + run2 + "heat4d --json " + pipe +
+                             " && head -c 11 <&3 >" + copy); // the shell is its reader throughout
+    const auto linked = shell(": >" + target + "; " + run2 + "heat4d --json " + (scratch / "link"));
+
+    EXPECT_EQ(piped.exit_code, 0) << piped.err;
+    EXPECT_EQ(read_text(copy), "{\n  \"alpha\"");
+    EXPECT_EQ(linked.exit_code, 0) << linked.err;
+    EXPECT_TRUE(contains(read_text(target), "checksum")) << read_text(target);
+    EXPECT_TRUE(std::filesystem::is_symlink(scratch / "link"));
+}
+
+TEST(Programs, WhatALinkLeadsToIsWrittenByEveryFlagThereOrNot) {
+    const scratch_folder scratch;
+    const std::string link = scratch / "link", target = scratch / "target";
+    std::filesystem::create_symlink("target", link);
+    for (const std::string line :
+         {"heat4d --grid 4.4.4.4 --steps 1 --json ", "generate_gauge --grid 4.4.4.4 --sweeps 0 --output ",
+          "coarse_solve --max-iterations 1 --setup 0 --vectors 4 --solution "}) {
+        std::filesystem::remove(target);
+        for (const char* when : {"not there", "there"}) {
+            const auto run = run_command(run2 + line + link);
+
+            EXPECT_EQ(run.err, "") << line << when;
+            EXPECT_TRUE(std::filesystem::is_symlink(link)) << line << when;
+            EXPECT_FALSE(read_text(target).empty()) << line << when;
+        }
+    }
+    std::filesystem::remove(target);
+    expect_one_error(run_command(run2 + "coarse_solve --json " + link + " --solution " + target), 2,
+                     "whose place it would take");
+}
+
+TEST(Programs, FilesInDevShmAreFilesAndOpenOnesAreAppendedTo) {
+    const scratch_folder shm("/dev/shm");
+    const std::string file = shm / "result", log = shm / "log";
+    std::filesystem::create_symlink("/dev/stdout", shm / "link");
+
+    for (const char* before : {"", "older"}) {
+        const auto run =
+            shell("printf \"" + std::string(before) + "\" >" + file + "; " + run2 +
+                  "generate_gauge --grid 4.4.4.4 --sweeps 0 --output " + (shm / "links") + " --json " + file);
+
+        EXPECT_EQ(run.exit_code, 0) << run.err;
+        EXPECT_TRUE(read_text(file).starts_with("{\n  \"beta\"")) << read_text(file);
+        EXPECT_GT(std::filesystem::file_size(shm / "links"), 4U * 4 * 4 * 4 * 72 * 8);
+    }
+    for (const std::string& name : {std::string("/dev/stdout"), std::string("/dev/fd/1"), shm / "link"}) {
+        const auto run = shell("echo first >" + log + "; " + bin + "heat4d --json " + name + " >>" + log);
+
+        EXPECT_EQ(run.exit_code, 0) << name << run.err;
+        EXPECT_TRUE(read_text(log).starts_with("first\n")) << name << read_text(log);
+        EXPECT_TRUE(contains(read_text(log), "checksum")) << name << read_text(log);
+    }
+    EXPECT_TRUE(std::filesystem::is_symlink(shm / "link"));
+}
+
+TEST(Programs, NamesThatAreEmptyAreRefused) {
+    for (const std::string line : {"heat4d --json", "heat4d --mpi", "heat4d --transport", "generate_gauge --json",
+                                   "generate_gauge --output", "coarse_solve --json", "halocline-info --transport"}) {
+        const auto run = run_command(run2 + line + " ''");
+
+        expect_one_error(run, 2, line.substr(line.find("--")) + " '': expected ");
+        EXPECT_TRUE(run.out.empty()) << run.out;
+    }
+}
+
+TEST(Programs, AFullDiskUnderStandardOutputIsAnError) {
+    for (const char* program : {"heat4d --steps 1", "halo_c", "heat4d --help", "coarse_solve --version"}) {
+        const auto run = shell(run2 + program + " >/dev/full");
+
+        EXPECT_EQ(run.exit_code, 1) << program << run.err;
+        EXPECT_TRUE(contains(run.err, "standard output can")) << run.err;
+    }
+}
+
+TEST(Programs, ADiskThatIsFullAtTheEndIsOneErrorWithFileAndReason) {
+    for (const std::string line :
+         {"heat4d --steps 1", "generate_gauge --grid 4.4.4.4 --sweeps 0", short_solve.c_str()}) {
+        const auto run = run_command(run2 + line + " --json /dev/full");
+
+        expect_one_error(run, 1, ": error: --json /dev/full: can't be written: No space left on device");
+        EXPECT_FALSE(run.out.empty()) << line;
+    }
+}
+
+TEST(SmallDisk, AConfigurationThatDoesNotFitIsOneErrorAndTheRestIsWritten) {
+    if (on_small_disk("true").exit_code != 0) GTEST_SKIP() << "no mount namespaces here";
+    const scratch_folder scratch;
+
+    const auto run =
+        on_small_disk(run2 + "generate_gauge --grid 8.8.8.8 --thermalisation 0 --sweeps 0 --output /mnt/x --json " +
+                      (scratch / "r.json"));
+
+    expect_one_error(run, 1, "--output: '/mnt/x");
+    EXPECT_TRUE(contains(run.err, "No space left on device")) << run.err;
+    EXPECT_TRUE(contains(read_text(scratch / "r.json"), "\"output\": \"\"")) << run.err;
+}
+
+TEST(SmallDisk, ADemoConfigurationThatDoesNotFitIsToldBeforeItIsMade) {
+    if (on_small_disk("true").exit_code != 0) GTEST_SKIP() << "no mount namespaces here";
+
+    const auto run = on_small_disk("HALOCLINE_DATA_DIR=/mnt " + run2 + "coarse_solve; ls /mnt >&2");
+
+    EXPECT_TRUE(contains(run.err, "No space left on device")) << run.err;
+    EXPECT_EQ(run.err.find('\n'), run.err.size() - 1) << "more than one message, or a file left:\n" << run.err;
+    EXPECT_FALSE(contains(run.out, "generating")) << run.out;
+}
+
+TEST(SmallDisk, ASolutionThatDoesNotFitIsOneErrorAndTheRestIsWritten) {
+    if (on_small_disk("true").exit_code != 0) GTEST_SKIP() << "no mount namespaces here";
+    const scratch_folder scratch;
+
+    const auto run =
+        on_small_disk(run2 + short_solve + " --solution /mnt/x --json " + (scratch / "r.json") + "; ls /mnt");
+
+    EXPECT_TRUE(contains(run.err, "--solution: '/mnt/x")) << run.err;
+    EXPECT_TRUE(contains(run.err, "No space left on device")) << run.err;
+    EXPECT_EQ(run.err.find('\n'), run.err.size() - 1) << "more than one message:\n" << run.err;
+    EXPECT_TRUE(contains(read_text(scratch / "r.json"), "\"solution\":\"\"")) << run.err;
+    EXPECT_FALSE(run.out.ends_with("x\n") || run.out.ends_with(".partial\n")) << "left behind:\n" << run.out;
+}
+
+TEST(SmallDisk, ASolutionAndAResultThatDoNotFitAreBothTold) {
+    if (on_small_disk("true").exit_code != 0) GTEST_SKIP() << "no mount namespaces here";
+
+    const auto run = on_small_disk(run2 + short_solve + " --solution /mnt/x --json /dev/full");
+
+    EXPECT_EQ(run.exit_code, 1) << run.err;
+    EXPECT_TRUE(contains(run.err, "--solution: '/mnt/x")) << run.err;
+    EXPECT_TRUE(contains(run.err, "--json /dev/full: can't be written")) << run.err;
+}
+
+TEST(Programs, ADashIsNoFile) {
+    const scratch_folder scratch;
+    const std::string there = "cd " + (scratch / "") + " && " + run2;
+    const std::string refusal = " -: names no file; standard output has the report. Name a file: ";
+    for (const char* line : {"coarse_solve --json -", "generate_gauge --json -", "heat4d --json -"})
+        expect_one_error(shell(there + line), 2,
+                         refusal + "/dev/stdout adds to the report, ./- is a file of that name");
+    for (const char* line : {"coarse_solve --solution -", "generate_gauge --output -"}) // no stream will do
+        expect_one_error(shell(there + line), 2, refusal + "./- is a file of that name");
+    EXPECT_TRUE(std::filesystem::is_empty(scratch / ""));
+}
+
+TEST(Programs, NoOutputTakesThePlaceOfTheConfigFile) {
+    const scratch_folder scratch;
+    const std::string text = "[operator]\nm0 = 0.4\n", config = scratch / "c", partial = scratch / "s.partial";
+    for (const std::string& file : {config, partial}) std::ofstream(file) << text;
+    const std::string in_force = "env HALOCLINE_CONFIG=" + config + " ";
+    for (const std::string& line :
+         {in_force + run2 + "coarse_solve --solution " + config, in_force + run2 + "coarse_solve --json " + config,
+          in_force + run2 + "generate_gauge --grid 4.4.4.4 --output " + config,
+          bin + "halocline-run -n 2 --config " + config + " -- " + bin + "heat4d --json " + config,
+          "env HALOCLINE_CONFIG=" + partial + " " + run2 + "coarse_solve --solution " + (scratch / "s")}) {
+        const auto run = run_command(line);
+
+        expect_one_error(run, 2, "the file of the config, whose place it would take");
+        EXPECT_TRUE(run.out.empty()) << run.out;
+        EXPECT_EQ(read_text(config), text) << line;
+        EXPECT_EQ(read_text(partial), text) << line;
+    }
+}
+
+TEST(Programs, NoOutputTakesThePlaceOfTheDemoConfiguration) {
+    const scratch_folder scratch;
+    const std::string file = scratch / "demo-8.8.8.8-beta6.0.ildg", in_folder = "env HALOCLINE_DATA_DIR=";
+    for (const std::string flag : {"--solution ", "--json "}) {
+        const auto run = run_command(in_folder + (scratch / "") + " " + run2 + "coarse_solve " + flag + file);
+
+        expect_one_error(run, 2, "is the file of the demo configuration, whose place it would take");
+        EXPECT_TRUE(std::filesystem::is_empty(scratch / "")) << "refused before it is made";
+    }
+}
+
+} // namespace

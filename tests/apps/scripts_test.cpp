@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// The scripts: from any folder, and what they ask a system to install.
+#include "programs.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <utility>
+
+namespace {
+
+using namespace halocline_test;
+
+/// In a tree of its own, where nothing is built and the launcher prints its arguments.
+TEST(Scripts, RunFromAnyFolderThroughALinkInAPathWithSpaces) {
+    const scratch_folder scratch;
+    const std::string tree = scratch / "a tree", programs = tree + "/build/release/bin";
+    std::filesystem::create_directories(tree + "/scripts");
+    std::filesystem::create_directories(programs);
+    std::filesystem::copy_file(HALOCLINE_SOURCE "/scripts/demo.sh", tree + "/scripts/demo.sh");
+    std::ofstream(tree + "/scripts/build.sh") << "#!/bin/sh\n";
+    std::ofstream(programs + "/halocline-run") << "#!/bin/sh\nprintf '%s\\n' \"$*\"\n";
+    for (const std::string& file : {tree + "/scripts/build.sh", programs + "/halocline-run"})
+        std::filesystem::permissions(file, std::filesystem::perms::owner_all);
+    std::filesystem::create_symlink(tree + "/scripts/demo.sh", scratch / "a link");
+
+    for (const std::string script : {"./a link", "a tree/scripts/demo.sh"}) {
+        const auto run = shell("cd " + (scratch / "") + " && CDPATH=/:/usr \"" + script + "\" --np 3 --m0 0");
+
+        EXPECT_EQ(run.exit_code, 0) << run.err;
+        EXPECT_EQ(run.out, "-n 3 -- " + programs + "/coarse_solve --m0 0\n") << run.err;
+    }
+}
+
+/// A copy of the scripts, on a system of a few tools on which nothing can be installed, but by root.
+class fake_system {
+  public:
+    fake_system() {
+        std::filesystem::create_directories(folder_ / "scripts");
+        for (const std::string script : {"install-dependencies.sh", "build.sh", "test.sh", "bench.sh"})
+            std::filesystem::copy_file(HALOCLINE_SOURCE "/scripts/" + script, folder_ / ("scripts/" + script));
+        for (const std::string tool : {"bash", "sed", "grep", "dirname", "readlink", "mkdir"}) {
+            const std::string path = shell("command -v " + tool).out;
+            std::filesystem::create_symlink(path.substr(0, path.find('\n')), folder_ / tool);
+        }
+        write("dpkg-query", "case \" $MISSING \" in *\" $3 \"*) exit 1;; esac; echo install ok installed");
+        write("id", "echo $USER_ID");
+        write("sudo", "exit 1");
+        write("apt-get", "[ $1 = update ] || echo \"$*\" >>" + (folder_ / "installed"));
+    }
+    void write(const std::string& name, const std::string& text) const {
+        std::ofstream(folder_ / name) << "#!/bin/sh\n" << text << "\n";
+        std::filesystem::permissions(folder_ / name, std::filesystem::perms::owner_all);
+    }
+    void remove(const std::string& name) const { std::filesystem::remove(folder_ / name); }
+    /// Runs a script where these packages are not installed.
+    [[nodiscard]] command_result run(const std::string& script, const std::string& missing, int user = 1000) const {
+        return run_command("env -u HALOCLINE_WITHOUT_MPI -u HALOCLINE_WITHOUT_PACKAGES PATH=" + (folder_ / "") +
+                           " 'MISSING=" + missing + "' USER_ID=" + std::to_string(user) + " bash " +
+                           (folder_ / "scripts/") + script);
+    }
+    /// What root would have installed, a line for each time.
+    [[nodiscard]] std::string installed() const { return read_text(folder_ / "installed"); }
+
+  private:
+    scratch_folder folder_;
+};
+
+TEST(Scripts, PackagesAreDemandedByWhatNeedsThem) {
+    const fake_system here;
+    const std::string install = "Missing packages. Run this, then start again:\n  sudo apt-get update && sudo apt-get "
+                                "install -y --no-install-recommends ",
+                      instead = "Or set HALOCLINE_WITHOUT_PACKAGES=1, to go on with what is there.\n";
+    const struct {
+        const char *purpose, *missing, *demanded; ///< "": nothing
+    } cases[] = {{"build", "qemu-system-x86 nftables spin perftest mpich libfabric-dev ccache", ""},
+                 {"build", "spin libhwy-dev mpich", "libhwy-dev"},
+                 {"bench", "spin mpich", "mpich"},
+                 {"all", "spin mpich libhwy-dev", "libhwy-dev mpich spin"},
+                 {"", "spin", "spin"}};
+    for (const auto& c : cases) {
+        const auto run = here.run(std::string("install-dependencies.sh ") + c.purpose, c.missing);
+
+        EXPECT_EQ(run.exit_code, *c.demanded == '\0' ? 0 : 1) << c.purpose << run.err;
+        EXPECT_EQ(run.err, *c.demanded == '\0' ? "" : install + c.demanded + "\n" + instead) << c.purpose;
+    }
+    const auto root = here.run("install-dependencies.sh build", "spin libhwy-dev mpich", 0);
+    EXPECT_EQ(root.exit_code, 0) << root.err;
+    const std::string get = "install -y --no-install-recommends ";
+    EXPECT_EQ(here.installed(), get + "libhwy-dev -qq\n" + get + "mpich -qq\n");
+}
+
+TEST(Scripts, OptionalPackagesThatASystemLacksAreDoneWithout) {
+    const fake_system here;
+    here.write("apt-get", "case \" $* \" in *\" mpich \"*) echo E: mpich >&2; exit 100;; esac");
+
+    const auto optional = here.run("install-dependencies.sh bench", "libpmix-dev mpich", 0);
+    EXPECT_EQ(optional.exit_code, 0) << optional.err;
+    EXPECT_EQ(optional.err, "E: mpich\ninstall-dependencies.sh: mpich can't be installed: what needs it is left out\n");
+
+    here.write("apt-get", "[ $1 = update ]");
+    const auto needed = here.run("install-dependencies.sh bench", "libhwy-dev mpich", 0);
+    EXPECT_EQ(needed.exit_code, 1);
+    EXPECT_EQ(needed.err, "install-dependencies.sh: these can't be installed: libhwy-dev\n");
+}
+
+TEST(Scripts, BenchRefusesWrongOptionsBeforeItInstallsOrBuilds) {
+    const fake_system here;
+    here.write("scripts/install-dependencies.sh", "echo installs >&2; exit 1");
+    const struct {
+        const char *options, *error;
+    } cases[] = {
+        {"targets --runs 0", "bench.sh targets: --runs '0': expected a whole number from 1 on"},
+        {"targets --runs", "bench.sh targets: --runs '': expected a whole number from 1 on"},
+        {"targets --qick", "bench.sh targets: there is no option '--qick'"},
+        {"targets --again --verbs",
+         "bench.sh targets: --again measures nothing: it goes with none of the other options"},
+        {"targets --again /nowhere", "bench.sh targets: --again '/nowhere': that folder has no run-N.json"},
+        {"p2p --quick --transport tcp", "bench.sh p2p: --transport 'tcp': expected shm, ofi, mpi, verbs or all"},
+        {"sum --seconds 1 --np two", "bench.sh sum: --np 'two': expected a whole number from 1 on"}};
+    for (const auto& c : cases) {
+        const auto run = here.run(std::string("bench.sh ") + c.options, "");
+
+        EXPECT_EQ(run.exit_code, 2) << c.options;
+        EXPECT_EQ(run.err, std::string(c.error) + "\n") << c.options;
+    }
+}
+
+TEST(Scripts, ASystemWithoutDebiansPackagesIsLeftToCMake) {
+    const fake_system here;
+    here.remove("dpkg-query");
+
+    const auto run = here.run("install-dependencies.sh", "", 0);
+
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_TRUE(contains(run.err, "CMake will name what it does not find")) << run.err;
+    EXPECT_EQ(here.installed(), "");
+}
+
+TEST(Scripts, EachInstallsWhatItsPurposeNeeds) {
+    const fake_system here;
+    here.write("scripts/install-dependencies.sh", "echo for $1. >&2; exit 1");
+
+    for (const auto& [script, purpose] :
+         {std::pair{"build.sh", "build"}, {"test.sh", "all"}, {"bench.sh sum", "bench"}})
+        EXPECT_EQ(here.run(script, "").err, std::string("for ") + purpose + ".\n") << script;
+}
+
+} // namespace
