@@ -83,6 +83,9 @@ class field_type {
 class exchange_base {
   public:
     exchange_base(const point& p, int rank) : box_(p, rank), field_(memory_.take(box_.bytes())), source_(box_, field_) {
+        // As in one_copy.hpp: else source and target of a copy would lie at the same place in their pages, which would
+        // make loads wait for stores.
+        (void)memory_.take(1024);
         for (const box_face& f : box_.faces) {
             sent_.emplace_back(f.send);
             arriving_.emplace_back(f.ghosts);

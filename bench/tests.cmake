@@ -49,9 +49,9 @@ foreach(extents 4.4 8x 99999999999)
   set_tests_properties(bench.halo.extents.${extents} PROPERTIES TIMEOUT 60 LABELS bench
     PASS_REGULAR_EXPRESSION "--L ${extents}: expected extents from 2 on")
 endforeach()
-# One rank with two threads, both layouts, where this process may use two processors. With OMP_NUM_THREADS nproc would
-# count no more than that.
-execute_process(COMMAND ${CMAKE_COMMAND} -E env --unset=OMP_NUM_THREADS nproc OUTPUT_VARIABLE cores)
+# One rank with two threads, both layouts, where this process may use two processors. nproc would count no more
+# than these variables allow.
+execute_process(COMMAND ${CMAKE_COMMAND} -E env --unset=OMP_NUM_THREADS --unset=OMP_THREAD_LIMIT nproc OUTPUT_VARIABLE cores)
 if(cores GREATER_EQUAL 2)
   add_test(NAME bench.halo.threads COMMAND bench_halo ${shortest} --cut xt --threads 1,2)
   set_tests_properties(bench.halo.threads PROPERTIES TIMEOUT 300 PROCESSORS 2 LABELS bench)

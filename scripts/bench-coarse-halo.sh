@@ -30,7 +30,10 @@ trap 'rm -rf "$out"' EXIT
 parts=(solve coarse halo)
 contenders=(shm)
 for mpi in openmpi mpich; do
-  command -v "mpirun.$mpi" >/dev/null && contenders+=("$mpi")
+  command -v "mpirun.$mpi" >/dev/null && [[ -e $bin/../lib/halocline/halocline-mpi-$mpi.so ]] || continue
+  # MPICH never yields: with more ranks than processors each message takes milliseconds.
+  [[ $mpi == openmpi || $np -le $processors ]] || continue
+  contenders+=("$mpi")
 done
 bind_alike "$bin" "$np" "${contenders[@]:1}"
 

@@ -66,10 +66,10 @@ void check_cut(const cut_check& plan, const lattice::decomposition& cut, int ran
 void check_parity(const std::string& who, std::optional<int> parity);
 
 /// The most sites that a message may have if it holds `fields` times `site_bytes` of each: the total size of all slots
-/// of all messages then fits into 64 bits.  Pre: both are positive.
+/// of all messages then fits into 64 bits. None, if site_bytes is 0: the sum of fields overflowed.  Pre: fields > 0.
 inline std::size_t most_message_sites(std::size_t site_bytes, int fields = 1) {
     constexpr std::size_t most_bytes = std::size_t{1} << 56;
-    return most_bytes / static_cast<std::size_t>(fields) / site_bytes;
+    return site_bytes == 0 ? 0 : most_bytes / static_cast<std::size_t>(fields) / site_bytes;
 }
 
 /// The part of a plan's shape that every layout has, as text for comparison.

@@ -47,10 +47,10 @@ inline void check_format(const std::string& who, message_format format, double s
     throw input_error(who + text);
 }
 
-/// "half of 2 * value": for comparison between ranks.
+/// "half of 2 * value": for comparison between ranks, of the scale as messages use it, in floats.
 inline std::string format_text(message_format format, double scale) {
     char scaled[40];
-    std::snprintf(scaled, sizeof scaled, " of %.17g * value", scale);
+    std::snprintf(scaled, sizeof scaled, " of %.9g * value", static_cast<double>(static_cast<float>(scale)));
     return std::string(to_string(format)) + scaled;
 }
 

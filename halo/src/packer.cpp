@@ -30,10 +30,11 @@ packer<T>::packer(const plan& p, packer_options options, std::shared_ptr<const l
     auto messages = std::make_shared<std::vector<message>>();
     for (const plan_message& sent : p.messages()) {
         const std::string where = who + lattice::to_string(sent.where) + ": ";
-        // Of a plan in one direction nothing is packed here: then it needs no projection.
-        const block_map map = sent.send_sites.empty()
-                                  ? block_map{}
-                                  : map_of(sent.where, p.cut().wraps(p.job().rank(), sent.where), where);
+        // Of a plan in one direction nothing is packed here: then it needs no projection. By the widths, not by this
+        // rank's sites, so that a wrong one is refused on every rank.
+        const bool is_packed = p.options().widths.behind(sent.where.opposite()) > 0;
+        const block_map map =
+            is_packed ? map_of(sent.where, p.cut().wraps(p.job().rank(), sent.where), where) : block_map{};
         message& m = messages->emplace_back();
         m.where = sent.where;
         m.sites = sent.send_sites.size();

@@ -163,8 +163,7 @@ void check_shape(const field_view& view, const std::string& who, std::size_t fie
         throw input_error(where + "components of " + std::to_string(bytes) + " bytes, " +
                           std::string(to_string(shape.kind)) +
                           ": must be float32 of 4, float64 of 8, or bits of 1 or more");
-    constexpr std::size_t most = std::size_t{1}
-                                 << 47; // the address space of a process; sums over fields don't overflow
+    constexpr std::size_t most = std::size_t{1} << 47; // the address space of a process
     if (bytes > most / static_cast<std::size_t>(shape.components))
         throw input_error(where + std::to_string(shape.components) + " components of " + std::to_string(bytes) +
                           " bytes per site, more than any memory holds");

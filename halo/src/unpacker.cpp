@@ -132,7 +132,7 @@ unpacker<T>::unpacker(const plan& p, unpacker_options options, std::shared_ptr<c
 
         // Of a plan in one direction nothing is added here: then it needs no expansion.
         const block_map map =
-            to.sites.empty() ? block_map{} : map_of(f, cut.wraps(rank, f), who + lattice::to_string(f) + ": ");
+            width > 0 ? map_of(f, cut.wraps(rank, f), who + lattice::to_string(f) + ": ") : block_map{};
         if (!map.empty()) to.expansion = site_map<T>(map, reals_);
         std::vector<std::int64_t> positions;
         for (const std::int32_t site : to.sites) positions.push_back(order_->position(site));

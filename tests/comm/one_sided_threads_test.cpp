@@ -4,9 +4,11 @@
 
 #include <halocline/comm/costs.hpp>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <span>
+#include <stdexcept>
 #include <thread>
 #include <utility>
 
@@ -116,6 +118,39 @@ TEST(OneSidedThreads, TheDeadlineOfAWaitForCallsLimitsSilence) {
             j.barrier();
         };
         run_threads(2, body, options);
+    }
+}
+/// Rank 2 calls rank 0 all the time, which waits for rank 1: in vain, and is told so.
+TEST(OneSidedThreads, CallsOfOthersDoNotHideARankThatFails) {
+    for (const bool for_room : {false, true}) { // in the mailbox of a rank that looks for no calls, until the deadline
+        std::atomic<bool> over{false};
+        const auto body = [&](const job& j) {
+            remote_functions table;
+            int came = 0;
+            const auto tick = table.add<int>("tick", [&](std::size_t, int) { ++came; });
+            const std::array<int, 2> others{j.rank() == 0 ? 1 : 0, j.rank() == 2 ? 1 : 2};
+            remote_calls r(j, others, std::move(table), 4);
+            if (j.rank() == 0) {
+                while (for_room && r.try_call(0, tick, 0)) {
+                }
+                EXPECT_NE(for_room ? r.call(0, tick, 0) : r.progress_until([] { return false; }), status::ok);
+                EXPECT_GT(came, 0);
+                over = true;
+            } else if (j.rank() == 1 && !for_room) {
+                std::this_thread::sleep_for(std::chrono::milliseconds(50));
+                throw std::runtime_error("rank 1 fails");
+            }
+            while (!over) {
+                std::this_thread::sleep_for(std::chrono::microseconds(200));
+                if (j.rank() == 2) (void)r.try_call(0, tick, 0);
+            }
+        };
+        job_options options;
+        options.deadline = std::chrono::milliseconds(for_room ? 500 : 20'000);
+        if (for_room)
+            run_threads(3, body, options);
+        else
+            EXPECT_THROW(run_threads(3, body, options), std::runtime_error);
     }
 }
 TEST(OneSidedThreads, BadInputIsTold) { run_threads(3, expect_bad_one_sided_input_is_told); }

@@ -5,7 +5,8 @@
 // A rank that has waited for a while numbers its wait and tells the peer of it; a rank that waits itself answers with
 // that number. Letters arrive in order, and a waiting rank makes no windows. So a rank whose own number comes back knows
 // that the peer began to wait before or while it does, that it has seen all that this rank made, and that it still
-// waits for something else. Both learn so, and both refuse.
+// waits for something else. Both learn so, and both refuse: each answers before it does. Every wait has a letter of its
+// own, because one that says that a wait is in vain must not be replaced by what a rank that went on writes next.
 #pragma once
 
 #include "control/wire.hpp"
@@ -33,31 +34,38 @@ class mutual_wait {
     void look(std::uint64_t since) {
         constexpr double patience = 0.1; // seconds; most waits end sooner, and nobody is told of them
         if (seconds(ticks() - since) < patience) return;
+        open_windows::told_waits& told = core_.windows.waits[peer_];
         if (own_ == 0) {
-            own_ = ++core_.windows.waits;
+            own_ = ++told.own;
             tell();
         }
-        const std::string* const letter = core_.windows.letters.find(peer_, key);
-        if (letter == nullptr) return;
-        wire_reader reader(*letter);
-        const auto theirs = reader.number<std::uint32_t>(), answer = reader.number<std::uint32_t>();
-        if (theirs != answered_) {
-            answered_ = theirs;
-            tell();
-        }
-        if (answer == own_) {
-            throw input_error(title_ + ": rank " + std::to_string(peer_) +
-                              " has not made its other end, and waits for " + "the other end of " + reader.text() +
-                              ", which this rank has not made; " + remedy);
+        keyed_letters& letters = core_.windows.letters;
+        while (const std::string* const letter = letters.find(peer_, key(told.peers))) {
+            const bool is_over = letters.find(peer_, key(told.peers + 1)) != nullptr; // for good or in vain
+            wire_reader reader(*letter);
+            const bool in_vain = reader.number<std::uint32_t>() == own_;
+            if ((in_vain || !is_over) && answered_ != told.peers) {
+                answered_ = told.peers;
+                tell();
+            }
+            if (in_vain) {
+                throw input_error(title_ + ": rank " + std::to_string(peer_) +
+                                  " has not made its other end, and waits " + "for the other end of " + reader.text() +
+                                  ", which this rank has not made; " + remedy);
+            }
+            if (!is_over) return;
+            letters.forget(peer_, key(told.peers++));
         }
     }
 
   private:
-    static constexpr const char* key = "waits"; // of letters that say so; a later one replaces the one before
+    /// Of the letter of a rank's n-th wait for the other one. Connections' keys are of another length.
+    static std::string key(std::uint32_t n) { return "wait" + wire_writer().number(n).take(); }
 
+    /// The number of the peer's wait that this one answers, 0 for none, and what this rank waits for.
     void tell() {
-        const std::string body = wire_writer().number(own_).number(answered_).text(title_).take();
-        core_.windows.letters.send(core_.setup_mail, core_.rank, peer_, key, body);
+        const std::string body = wire_writer().number(answered_).text(title_).take();
+        core_.windows.letters.send(core_.setup_mail, core_.rank, peer_, key(own_), body);
     }
 
     job_core& core_;

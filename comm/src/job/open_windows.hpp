@@ -29,10 +29,15 @@ struct open_windows {
     /// Number of connections made, by peer, send tag and receive tag: both ends count them in the order of their
     /// making.
     std::map<std::tuple<int, int, int>, std::uint32_t> connections;
-    std::uint32_t waits = 0;    ///< that connect() has begun (channels/mutual_wait.hpp)
-    std::size_t count = 0;      ///< existing windows
-    std::size_t sending = 0;    ///< senders' windows between post() and wait()
-    std::vector<due_send*> due; ///< windows that still have to send something
+    /// Waits in connect() of which this rank and a peer have told each other, from 1 (channels/mutual_wait.hpp).
+    struct told_waits {
+        std::uint32_t own = 0;   ///< the last
+        std::uint32_t peers = 1; ///< the last that was heard of, or the first to come
+    };
+    std::map<int, told_waits> waits; ///< by peer
+    std::size_t count = 0;           ///< existing windows
+    std::size_t sending = 0;         ///< senders' windows between post() and wait()
+    std::vector<due_send*> due;      ///< windows that still have to send something
 
     /// Sends what is due on any window, as far as possible now.  Pre: called by the thread that drives them.
     void push_due() noexcept {

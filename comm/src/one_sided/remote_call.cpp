@@ -5,7 +5,6 @@
 #include "rma_segment.hpp"
 
 #include <atomic>
-#include <optional>
 #include <string>
 
 namespace halocline::comm {
@@ -61,14 +60,15 @@ bool remote_calls::put(std::size_t n, std::uint32_t function, const void* argume
 }
 
 template <class Done>
-status remote_calls::await(int rank, Done&& done) {
-    job_core& core = segment_->job.core();
+status remote_calls::await(std::optional<std::size_t> of, Done&& done) {
+    const int rank = of ? segment_->neighbours[*of].rank : -1;
     status s = status::ok;
-    for (std::optional<waiter> waiting(core); s == status::ok && !done();) {
+    for (waiter waiting(segment_->job.core()); s == status::ok && !done();) {
+        const std::uint64_t before = of ? done_[*of] : 0;
         if (run() == 0)
-            s = waiting->again(rank);
-        else
-            waiting.emplace(core); // the deadline limits silence
+            s = waiting.again(rank);
+        else if (!of || done_[*of] != before)
+            waiting.restart_deadline(); // which limits the silence of whom this rank waits for
         if (s == status::ok) s = segment_->state();
     }
     return s;
@@ -78,7 +78,7 @@ status remote_calls::call_bytes(std::size_t n, std::uint32_t function, const voi
     if (n >= segment_->neighbours.size()) return status::misused;
     const rma_segment::neighbour& peer = segment_->neighbours[n];
     bool gone = false;
-    const status s = await(peer.rank, [&] {
+    const status s = await(n, [&] {
         if (put(n, function, argument, bytes)) return true;
         gone = rma_segment::left(peer);
         return gone;
@@ -116,6 +116,6 @@ std::size_t remote_calls::run() {
     return ran;
 }
 
-status remote_calls::progress_until(const std::function<bool()>& done) { return await(-1, done); }
+status remote_calls::progress_until(const std::function<bool()>& done) { return await({}, done); }
 
 } // namespace halocline::comm

@@ -2,6 +2,7 @@
 #include "contender.hpp"
 
 #include <gtest/gtest.h>
+#include <halocline/comm/processors.hpp>
 #include <halocline_test/run_tests.hpp>
 
 #include <algorithm>
@@ -38,7 +39,7 @@ struct step_limit {
     std::string why;
 };
 step_limit limit_of_steps(int ranks) {
-    const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    const int cores = static_cast<int>(halocline::comm::usable_processors().size());
     step_limit limit;
     if (chosen->transport == "verbs")
         limit = {ranks > 2 ? 20u : 300u, "the device may be an emulated one"};

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -87,9 +88,10 @@ class remote_calls {
   private:
     struct slot;
     std::size_t run();
-    /// Runs the calls that arrive until done() is true. What it waits for is up to that rank; -1: to any.
+    /// Runs the calls that arrive until done() is true. What it waits for is up to that neighbour, or to any; the
+    /// deadline limits how long none of its calls arrives.
     template <class Done>
-    status await(int rank, Done&& done);
+    status await(std::optional<std::size_t> of, Done&& done);
     bool put(std::size_t n, std::uint32_t function, const void* argument, std::size_t bytes) noexcept;
     status call_bytes(std::size_t n, std::uint32_t function, const void* argument, std::size_t bytes);
 
