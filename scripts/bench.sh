@@ -179,7 +179,7 @@ newest_runs() { # prints the newest folder with runs: DATE or quick-DATE
   echo "$newest"
 }
 options_of_targets() {
-  runs=1 verbs=0 rounds=3 halo=(180 60) p2p=(130 40) folder='' quick=''
+  runs=1 verbs=0 rounds=9 halo=(180 60) p2p=(130 40) folder='' quick=''
   local again=0
   set -- "${options[@]}"
   while [[ $# -gt 0 ]]; do

@@ -29,10 +29,10 @@ streaming_watch watch_of(path wish, const costs& c, std::size_t bytes) {
 
 } // namespace
 
-// Copies follow one size in the middle of theirs. In a stream, smaller ones gain more than the costs promise, which are
+// What is not pushed is pulled. Copies follow one size in the middle of theirs. In a stream, smaller ones gain more than the costs promise, which are
 // of messages that come one by one.
 message_streams::message_streams(path wish, const costs& c)
-    : pushed(watch_of(wish, c, least_pushed)), copied(watch_of(wish, c, link_layout::copy_bytes / 2)),
+    : pushed(watch_of(wish, c.of_pulled(), least_pushed)), copied(watch_of(wish, c, link_layout::copy_bytes / 2)),
       claims_pay(c.claims_pay()) {}
 
 shm_rendezvous::shm_rendezvous(messenger_core& core, int peer, message_place own, message_place theirs,

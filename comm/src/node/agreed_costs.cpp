@@ -32,6 +32,7 @@ void bound_by_lines(costs& c) {
         w->line_seconds = std::min(w->line_seconds, 2 * take);       // there and back; neighbouring lines overlap
         w->message_seconds = std::min(w->message_seconds, 8 * take); // two flags, the lines before them, a fence
     }
+    c.pulled_line_seconds = std::min(c.pulled_line_seconds, 2 * take);
     c.scattered_line_seconds = std::min(c.scattered_line_seconds, 4 * take);
     // Further messages travel along with the first: their payloads and control lines overlap with other lines.
     const double lines = c.cached.line_seconds > 0 ? 3 * c.cached.line_seconds : take;
@@ -68,6 +69,7 @@ costs agreed(const std::vector<measurement>& all) {
             .run_seconds = of(&costs::run_seconds),
             .cached = write(&costs::cached),
             .streamed = write(&costs::streamed),
+            .pulled_line_seconds = of(&costs::pulled_line_seconds),
             .scattered_line_seconds = of(&costs::scattered_line_seconds),
             .take_seconds = of(&costs::take_seconds),
             .keep_seconds = of(&costs::keep_seconds),

@@ -88,6 +88,7 @@ void measure_writes(const job& j, measurement& mine) {
     mine.claimed = pair.write_seconds(writes::claimed);
     c.cached = pair.write_seconds(writes::filled);
     c.streamed = pair.write_seconds(writes::streamed);
+    c.pulled_line_seconds = pair.write_seconds(writes::pulled).line_seconds;
     c.scattered_line_seconds = pair.write_seconds(writes::scattered).line_seconds;
     c.take_seconds = pair.take_seconds();
     if (!both) return;

@@ -25,6 +25,7 @@ enum class writes {
     claimed,  ///< through the cache, lines claimed, then filled
     filled,   ///< through the cache, lines filled one after the other
     streamed, ///< lines filled by stores that bypass the cache
+    pulled,   ///< a word of each line is changed, and the reader copies the lines
     /// A few lines of each page, filled by half, from the other halves of the lines that the peer writes meanwhile.
     scattered
 };
@@ -97,7 +98,9 @@ class write_probe {
         for (std::size_t i = 0; i < bytes; i += line) source_[i] = static_cast<std::byte>(epoch_);
         set_.for_each([&](auto& c) {
             std::byte* const target = c.target(epoch_);
-            if (how == writes::streamed) {
+            if (how == writes::pulled) {
+                for (std::size_t i = 0; i < bytes; i += line) target[i] = static_cast<std::byte>(epoch_);
+            } else if (how == writes::streamed) {
                 stream_bytes(target, source_.data(), bytes);
                 finish_streams();
             } else if (how != writes::scattered) {
@@ -111,6 +114,7 @@ class write_probe {
         });
         if (const status s = set_.wait(epoch_); s != status::ok) job_.fail(s, set_.pending(epoch_));
         set_.for_each([&](auto& c) {
+            if (how == writes::pulled) return copy_bytes(source_.data(), c.received(epoch_), bytes);
             auto* const message = const_cast<volatile std::byte*>(c.received(epoch_));
             for (std::size_t i = 0; i < bytes; i += line) {
                 const std::size_t at = how == writes::scattered ? leap * i : i;
