@@ -7,6 +7,7 @@
 #include <hwy/foreach_target.h> // IWYU pragma: keep
 
 #include "copy_kernels.hpp"
+#include "long_runs.hpp"
 
 #include <halocline/comm/detail/copy_bytes.hpp>
 #include <halocline/comm/detail/stream_bytes.hpp>
@@ -53,9 +54,6 @@ struct added {
 
 /// Copies `count` runs of `run_bytes`, `step` bytes apart.
 struct copy_runs {
-    /// Longer runs are left to memcpy (glibc 2.36: a string move from 2 KiB up). On Zen 4 it is equal from 20 KB up and
-    /// takes 20 to 40 ns more at 6 KB, on Zen 3 it takes 0.85 of the time from 12 KB up.
-    static constexpr std::size_t long_run_bytes = 8192;
     using element = std::uint8_t;
 
     template <std::size_t Bytes>

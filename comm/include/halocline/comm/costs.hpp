@@ -41,8 +41,7 @@ struct costs {
     /// one core.
     write_cost cached{}, streamed{};
     /// The time per line of such a message that its receiver copies from where its sender has changed one word of each
-    /// line (0 if not measured). Where full lines are written as fast to another core's cache as past it, this tells
-    /// whether the cores are far apart all the same.
+    /// line; 0 if not measured.
     double pulled_line_seconds = 0;
     /// The time per line of such a message through the cache whose lines are claimed first (claim_lines.hpp), divided
     /// by that of one whose lines are not. 0 if not measured.
@@ -66,11 +65,10 @@ struct costs {
         constexpr double clearly_less = 0.93;
         return claimed_ratio < clearly_less; // or not measured
     }
-    /// Were the two cores far apart when these were measured? A line through the cache, pushed or at least pulled, then
-    /// takes 2 to 3 times as long as a streamed one; between near cores 0.6 to 1.2 times.
-    [[nodiscard]] bool were_far() const {
-        return 1.5 * streamed.line_seconds < cached.line_seconds || 2 * streamed.line_seconds < pulled_line_seconds;
-    }
+    /// Were the two cores far apart when these were measured? A cached line then takes 2 to 3 times as long as a streamed
+    /// one; between near cores 0.6 to 1.2 times. Not so where lines written in full don't wait for those that they
+    /// replace (Zen 5): there of_pulled() tells.
+    [[nodiscard]] bool were_far() const { return 1.5 * streamed.line_seconds < cached.line_seconds; }
     /// The costs of a message that would be pulled, in place of one that would be pushed through the cache.
     [[nodiscard]] costs of_pulled() const {
         costs c = *this;
