@@ -28,5 +28,6 @@ bool is_zen5_or_later() {
 } // namespace
 
 const std::size_t long_run_bytes = is_zen5_or_later() ? 4096 : 8192;
+const bool short_runs_are_gathered = is_zen5_or_later();
 
 } // namespace halocline::halo

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From where on a run of contiguous bytes is left to memcpy.
+// From where on contiguous bytes are left to memcpy, and whether short runs are gathered for that.
 #pragma once
 
 #include <cstddef>
@@ -10,5 +10,10 @@ namespace halocline::halo {
 /// for those that it replaces. 8 KiB: on Zen 4 it is equal from 20 KB up and takes 20 to 40 ns more at 6 KB, on Zen 3 it
 /// takes 0.85 of the time from 12 KB up. On Zen 5 4 KiB: a step of faces of 6 KB takes 0.77 of the time near.
 extern const std::size_t long_run_bytes;
+
+/// Do short runs pay for being gathered in the first-level cache, so that memcpy can write what they amount to? On Zen 5
+/// stores of vectors into lines that the peer has read take far 1.5 to 2.4 times as long, near 1.25 to 1.5 times
+/// (docs/decisions/0050-copies-by-pieces.md). Elsewhere it is not known to, and lines are claimed instead.
+extern const bool short_runs_are_gathered;
 
 } // namespace halocline::halo

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a contiguous message is filled by copies that know nothing about the memory that they write: through the cache,
-// with or without claiming lines first, or bypassing the cache (path_watch.hpp).
+// with or without claiming lines first or gathering short runs, or bypassing the cache (path_watch.hpp).
 #pragma once
 
+#include "long_runs.hpp"
 #include "message_start.hpp"
 
 #include <halocline/comm/detail/claim_lines.hpp>
+#include <halocline/comm/detail/copy_bytes.hpp>
 #include <halocline/comm/detail/stream_bytes.hpp>
 #include <halocline/halo/detail/path_watch.hpp>
+#include <halocline/halo/detail/site_copy.hpp>
 
 #include <algorithm>
 #include <array>
@@ -17,28 +20,45 @@
 
 namespace halocline::halo {
 
-/// Larger sites don't fit into the block in which a streamed message is assembled.
-inline constexpr std::size_t largest_streamed_site = 8192;
+/// Larger sites don't fit into the block in which a message is assembled.
+inline constexpr std::size_t largest_assembled_site = 8192;
+
+/// Are messages that this copy fills, with sites of so many bytes, assembled in blocks also if they are not streamed?
+/// Those of long runs and small ones are not.
+[[nodiscard]] inline bool gathers_runs(const site_copy& copy, std::size_t site_bytes) noexcept {
+    if (!short_runs_are_gathered || site_bytes > largest_assembled_site) return false;
+    const std::size_t bytes = static_cast<std::size_t>(copy.sites()) * site_bytes;
+    return bytes >= long_run_bytes && bytes < static_cast<std::size_t>(copy.runs()) * long_run_bytes;
+}
+
+/// Fills sites [first, last) of a message by blocks that stay in the first-level cache and, if the site size allows it,
+/// end with a line: copy(start, begin, end) writes sites [begin, end) of a message that begins at `start`, and
+/// store(to, from, bytes) brings them to their place.
+template <class Copy, class Store>
+void fill_by_blocks(std::size_t site_bytes, std::int64_t first, std::int64_t last, std::byte* message, Copy&& copy,
+                    Store&& store) noexcept {
+    alignas(64) std::array<std::byte, largest_assembled_site> block;
+    const auto room = static_cast<std::int64_t>(block.size() / site_bytes);
+    const auto unit = static_cast<std::int64_t>(64 / std::gcd(std::size_t{64}, site_bytes));
+    const std::int64_t sites = room >= unit ? room / unit * unit : room;
+    for (std::int64_t next = 0; first < last; first = next) {
+        next = std::min(last, (first / sites + 1) * sites);
+        const std::size_t offset = static_cast<std::size_t>(first) * site_bytes;
+        copy(message_start(block.data(), first, site_bytes), first, next);
+        store(message + offset, block.data(), static_cast<std::size_t>(next - first) * site_bytes);
+    }
+}
 
 /// Fills sites [first, last) of a message by calling copy(start, begin, end): it writes sites [begin, end) of a message
-/// that begins at `start`. If the message is streamed, the caller calls finish_streams().
-/// Pre: a streamed message has sites of at most largest_streamed_site bytes.
+/// that begins at `start`. If the message is streamed, the caller calls finish_streams(). gathered: gathers_runs().
+/// Pre: a streamed message has sites of at most largest_assembled_site bytes.
 template <class Copy>
-void fill_sites(const path_watch& watch, std::size_t site_bytes, std::int64_t first, std::int64_t last,
+void fill_sites(const path_watch& watch, bool gathered, std::size_t site_bytes, std::int64_t first, std::int64_t last,
                 std::byte* message, Copy&& copy) noexcept {
     if (watch.streamed()) {
-        // By blocks that stay in the first-level cache and, if the site size allows it, end with a line. Runs that end
-        // inside a line don't matter then: streamed one by one, they would write such lines through the cache.
-        alignas(64) std::array<std::byte, largest_streamed_site> block;
-        const auto room = static_cast<std::int64_t>(block.size() / site_bytes);
-        const auto unit = static_cast<std::int64_t>(64 / std::gcd(std::size_t{64}, site_bytes));
-        const std::int64_t sites = room >= unit ? room / unit * unit : room;
-        for (std::int64_t next = 0; first < last; first = next) {
-            next = std::min(last, (first / sites + 1) * sites);
-            const std::size_t offset = static_cast<std::size_t>(first) * site_bytes;
-            copy(message_start(block.data(), first, site_bytes), first, next);
-            comm::stream_bytes(message + offset, block.data(), static_cast<std::size_t>(next - first) * site_bytes);
-        }
+        // Runs that end inside a line don't matter then: streamed one by one, they would write such lines through the
+        // cache.
+        fill_by_blocks(site_bytes, first, last, message, copy, comm::stream_bytes);
     } else if (watch.claims()) {
         // By blocks, so that claimed lines are still in the first-level cache when they are filled.
         constexpr std::size_t block_bytes = 4096;
@@ -49,6 +69,8 @@ void fill_sites(const path_watch& watch, std::size_t site_bytes, std::int64_t fi
                               message + static_cast<std::size_t>(next) * site_bytes);
             copy(message, first, next);
         }
+    } else if (gathered && static_cast<std::size_t>(last - first) * site_bytes >= long_run_bytes) {
+        fill_by_blocks(site_bytes, first, last, message, copy, comm::copy_bytes);
     } else {
         copy(message, first, last);
     }

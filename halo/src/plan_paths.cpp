@@ -45,7 +45,7 @@ void plan::choose_paths(const comm::costs& costs) {
         message_writer& writer = writers_[channel.index()];
         writing w = choose_writing(wish, costs, writer.bytes());
         if (seal_.bytes() > 0) w = {path_watch::always_cached(costs), "checksums are made of what is at the peer"};
-        if (options_.bytes_per_site > largest_streamed_site)
+        if (options_.bytes_per_site > largest_assembled_site)
             w = {path_watch::always_cached(costs), "sites of more than 8 KiB"};
         writer.follow(w.watch);
         plan_message& m = messages_[channel.index()];

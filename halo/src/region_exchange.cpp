@@ -21,7 +21,8 @@ void put(const site_copy& out, const path_watch& watch, bool assembled, const fi
     const auto copy = [&](std::byte* start, std::int64_t begin, std::int64_t end) {
         out.copy(source.data, start, source.shape, begin, end);
     };
-    if (assembled) return fill_sites(watch, source.shape.bytes(), first, last, to, copy);
+    const std::size_t site_bytes = source.shape.bytes();
+    if (assembled) return fill_sites(watch, gathers_runs(out, site_bytes), site_bytes, first, last, to, copy);
     if (watch.streamed()) return out.stream(source.data, to, source.shape, first, last);
     if (!watch.claims()) return copy(to, first, last);
     // By blocks, so that claimed lines are still in the first-level cache when they are filled.
@@ -172,7 +173,7 @@ void region_plan::state::pack(const region_message& m, const std::vector<site_co
         std::byte* part = message;
         for (std::size_t f = 0; f < source.size(); ++f) {
             const site_shape& shape = source[f].shape;
-            put(out[f], watch, shape.bytes() <= largest_streamed_site, source[f], format, part, first, last);
+            put(out[f], watch, shape.bytes() <= largest_assembled_site, source[f], format, part, first, last);
             part += static_cast<std::size_t>(m.send_sites) * format.bytes(shape);
         }
         if (watch.streamed()) comm::finish_streams();

@@ -80,7 +80,7 @@ void make_slot_way(region_message& m, const region_end& end, const binding& fiel
     for (std::size_t f = 0; f < fields.source.size(); ++f) {
         const site_shape& shape = fields.source[f].shape;
         bytes += static_cast<std::size_t>(m.send_sites) * shape.bytes();
-        assembled = assembled && shape.bytes() <= largest_streamed_site;
+        assembled = assembled && shape.bytes() <= largest_assembled_site;
         way.out.emplace_back(end.out[f], fields.source[f].order->lane_width(), sent, 1, false);
         if (m.phased.empty()) m.in.emplace_back(come, 1, end.in[f], fields.destination[f].order->lane_width(), false);
     }

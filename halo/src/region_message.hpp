@@ -67,7 +67,7 @@ struct region_message {
     /// Are sites of this shape assembled in a block before they are streamed? Those of a message are: how they lie in
     /// the field is irrelevant to its lines then.
     [[nodiscard]] bool is_assembled(const site_shape& shape) const noexcept {
-        return path != halo::path::direct && shape.bytes() <= largest_streamed_site;
+        return path != halo::path::direct && shape.bytes() <= largest_assembled_site;
     }
     /// Does the way this rank sends it depend on how far away its lines are?
     [[nodiscard]] bool is_watched() const noexcept { return by_slot || watch.watches(); }
