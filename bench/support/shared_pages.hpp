@@ -7,11 +7,11 @@
 
 #include <halocline/base/error.hpp>
 #include <halocline/comm/job.hpp>
+#include <halocline_test/shared_file.hpp>
 
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
-#include <fcntl.h>
 #include <string>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -24,19 +24,13 @@ class shared_pages {
     /// mapped.  Err: error if ranks don't share a host.
     shared_pages(const comm::job& j, std::size_t bytes_per_rank)
         : stride_(round_up(bytes_per_rank, huge_page_bytes)), bytes_(stride_ * static_cast<std::size_t>(j.ranks())) {
-        int file = -1; // rank 0's has no name that a killed program could leave behind
-        j.collectively([&] {
-            if (j.rank() != 0) return;
-            file = memfd_create("halocline-bench", MFD_CLOEXEC);
-            map(file);
-        });
-        const std::string place = j.broadcast("/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(file));
-        j.collectively([&] {
-            if (j.rank() == 0) return;
-            file = open(place.c_str(), O_RDWR | O_CLOEXEC);
-            map(file);
-        });
+        const int file = halocline_test::open_shared_file(j, bytes_);
+        base_ = map_aligned(bytes_, file);
+        const int why = errno;
         close(file);
+        j.collectively([&] {
+            if (base_ == nullptr) throw error("mmap of " + std::to_string(bytes_) + " bytes: " + std::strerror(why));
+        });
         make_huge(of(j.rank()), stride_);
         touch(of(j.rank()), stride_); // where no page could be made huge
         j.barrier();                  // each page is its owner's before others touch it
@@ -52,14 +46,6 @@ class shared_pages {
     static void touch(std::byte* p, std::size_t bytes) {
         for (std::size_t at = 0; at < bytes; at += 4096) (void)*static_cast<volatile std::byte*>(p + at);
     }
-    void map(int file) {
-        if (file < 0 || ftruncate(file, static_cast<off_t>(bytes_)) != 0)
-            throw error(std::string("shared memory: ") + std::strerror(errno) +
-                        "; the ranks of this program share one host");
-        base_ = map_aligned(bytes_, file);
-        if (base_ == nullptr) throw error("mmap of " + std::to_string(bytes_) + " bytes: " + std::strerror(errno));
-    }
-
     std::size_t stride_, bytes_;
     std::byte* base_ = nullptr;
 };

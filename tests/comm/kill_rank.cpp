@@ -96,6 +96,21 @@ int wait_for_any(const job& j) {
 [[noreturn]] int make_sums_for_ever(const job& j) {
     while (true) global_sum(j, 4);
 }
+/// Connected windows with every other rank: each is sent `out` and writes its part of `in`, of the same size, by rank.
+struct windows_with_all {
+    windows_with_all(const job& j, std::span<double> out, std::span<double> in) {
+        for (int r = 0; r < j.ranks(); ++r) {
+            if (r == j.rank()) continue;
+            connection& c = connections.emplace_back(j, r);
+            sends.emplace_back(c, out);
+            recvs.emplace_back(c, in.subspan(out.size() * static_cast<std::size_t>(r), out.size()));
+        }
+        for (connection& c : connections) c.connect();
+    }
+    std::list<connection> connections;
+    std::vector<send_window<double>> sends;
+    std::vector<recv_window<double>> recvs;
+};
 /// Makes what a program makes before its first step, forever: messages of a plan with the neighbours in a ring, and
 /// windows with all others.
 [[noreturn]] int connect_for_ever(const job& j) {
@@ -104,16 +119,7 @@ int wait_for_any(const job& j) {
     const std::vector<channel_request> ring{{next, 1, 0, 5000, 5000, "high"}, {before, 0, 1, 5000, 5000, "low"}};
     while (true) {
         const channel_set messages(j, ring, {"ring", ""});
-        std::list<connection> connections;
-        std::vector<send_window<double>> sends;
-        std::vector<recv_window<double>> recvs;
-        for (int r = 0; r < j.ranks(); ++r) {
-            if (r == j.rank()) continue;
-            connection& c = connections.emplace_back(j, r);
-            sends.emplace_back(c, out);
-            recvs.emplace_back(c, std::span(in).subspan(1000 * static_cast<std::size_t>(r), 1000));
-        }
-        for (connection& c : connections) c.connect();
+        const windows_with_all windows(j, out, in);
         j.barrier(); // nobody leaves a peer that still connects
     }
 }
@@ -149,28 +155,19 @@ int wait_for_any(const job& j) {
 /// both ends.
 [[noreturn]] int step_windows(const job& j, std::pmr::memory_resource& from, std::size_t size) {
     std::pmr::vector<double> out(size, &from), in(size * static_cast<std::size_t>(j.ranks()), &j.memory());
-    std::vector<connection> connections;
-    std::vector<send_window<double>> sends;
-    std::vector<recv_window<double>> recvs;
-    for (int r = 0; r < j.ranks(); ++r) {
-        if (r == j.rank()) continue;
-        connection& c = connections.emplace_back(j, r);
-        sends.emplace_back(c, out);
-        recvs.emplace_back(c, std::span(in).subspan(size * static_cast<std::size_t>(r), size));
-    }
-    for (connection& c : connections) c.connect();
+    windows_with_all w(j, out, in);
     const auto all = [&](auto& windows, auto call) {
-        for (auto& w : windows) {
-            if (const status s = call(w); s != status::ok) j.fail(s, w.pending());
+        for (auto& window : windows) {
+            if (const status s = call(window); s != status::ok) j.fail(s, window.pending());
         }
     };
     while (true) {
-        all(recvs, [](auto& w) { return w.init(); });
-        all(sends, [](auto& w) { return w.init(); });
-        all(sends, [](auto& w) { return w.post(); });
-        all(recvs, [](auto& w) { return w.post(); });
-        all(recvs, [](auto& w) { return w.wait(); });
-        all(sends, [](auto& w) { return w.wait(); });
+        all(w.recvs, [](auto& window) { return window.init(); });
+        all(w.sends, [](auto& window) { return window.init(); });
+        all(w.sends, [](auto& window) { return window.post(); });
+        all(w.recvs, [](auto& window) { return window.post(); });
+        all(w.recvs, [](auto& window) { return window.wait(); });
+        all(w.sends, [](auto& window) { return window.wait(); });
     }
 }
 

@@ -3,13 +3,14 @@
 // and probes of benches, which it is compared with.
 #pragma once
 
+#include <halocline_test/shared_file.hpp>
+
 #include <halocline/base/error.hpp>
 #include <halocline/comm/job.hpp>
 
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
-#include <fcntl.h>
 #include <string>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -21,19 +22,15 @@ class shared_area {
     /// Collective: bytes_per_rank zeroed bytes for each rank, page-aligned.  Err: error if ranks don't share a host.
     shared_area(const halocline::comm::job& j, std::size_t bytes_per_rank)
         : stride_((bytes_per_rank + 4095) / 4096 * 4096), bytes_(stride_ * static_cast<std::size_t>(j.ranks())) {
-        int file = -1; // rank 0's has no name that a killed program could leave behind
-        j.collectively([&] {
-            if (j.rank() != 0) return;
-            file = memfd_create("halocline-test", MFD_CLOEXEC);
-            map(file);
-        });
-        const std::string place = j.broadcast("/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(file));
-        j.collectively([&] {
-            if (j.rank() == 0) return;
-            file = open(place.c_str(), O_RDWR | O_CLOEXEC);
-            map(file);
-        });
+        const int file = open_shared_file(j, bytes_);
+        void* const p = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
+        const int why = errno;
         close(file);
+        j.collectively([&] {
+            if (p == MAP_FAILED)
+                throw halocline::error("mmap of " + std::to_string(bytes_) + " bytes: " + std::strerror(why));
+        });
+        base_ = static_cast<std::byte*>(p);
     }
     ~shared_area() { munmap(base_, bytes_); }
     shared_area(const shared_area&) = delete;
@@ -42,16 +39,6 @@ class shared_area {
     [[nodiscard]] std::byte* of(int rank) const { return base_ + stride_ * static_cast<std::size_t>(rank); }
 
   private:
-    void map(int file) {
-        if (file < 0 || ftruncate(file, static_cast<off_t>(bytes_)) != 0)
-            throw halocline::error(std::string("shared memory: ") + std::strerror(errno) +
-                                   "; the ranks of this program share one host");
-        void* const p = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
-        if (p == MAP_FAILED)
-            throw halocline::error("mmap of " + std::to_string(bytes_) + " bytes: " + std::strerror(errno));
-        base_ = static_cast<std::byte*>(p);
-    }
-
     std::size_t stride_, bytes_;
     std::byte* base_ = nullptr;
 };
