@@ -24,11 +24,13 @@ namespace halocline::halo {
 inline constexpr std::size_t largest_assembled_site = 8192;
 
 /// Are messages that this copy fills, with sites of so many bytes, assembled in blocks also if they are not streamed?
-/// Those of long runs and small ones are not.
+/// Those of long runs, small ones, and those that outgrow a second-level cache are not.
 [[nodiscard]] inline bool gathers_runs(const site_copy& copy, std::size_t site_bytes) noexcept {
+    constexpr std::size_t too_large = std::size_t{512} << 10; // 768 KiB take 1.5 times as long, near
     if (!short_runs_are_gathered || site_bytes > largest_assembled_site) return false;
     const std::size_t bytes = static_cast<std::size_t>(copy.sites()) * site_bytes;
-    return bytes >= long_run_bytes && bytes < static_cast<std::size_t>(copy.runs()) * long_run_bytes;
+    return bytes >= long_run_bytes && bytes < too_large &&
+           bytes < static_cast<std::size_t>(copy.runs()) * long_run_bytes;
 }
 
 /// Fills sites [first, last) of a message by blocks that stay in the first-level cache and, if the site size allows it,

@@ -21,6 +21,7 @@ comm::costs in_the_other_place(comm::costs c) {
     const double factor = c.were_far() ? 0.5 : 2;
     c.flag_seconds *= factor;
     c.cached.line_seconds *= factor;
+    c.cached.large_line_seconds *= factor;
     c.scattered_line_seconds *= factor;
     return c;
 }

@@ -63,6 +63,7 @@ TEST(MessageStores, GathersOnlyShortRunsOfLargeMessages) {
     EXPECT_FALSE(gathers_runs(rows(8, 1), 96)) << "a small message";
     EXPECT_FALSE(gathers_runs(rows(1, 512), 96)) << "one run";
     EXPECT_FALSE(gathers_runs(rows(8, 512), 96)) << "long runs";
+    EXPECT_FALSE(gathers_runs(rows(8192, 1), 96)) << "a large message";
     EXPECT_FALSE(gathers_runs(rows(8, 1), largest_assembled_site + 1)) << "sites larger than a block";
 }
 

@@ -80,8 +80,12 @@ void measure_writes(const job& j, measurement& mine) {
     const std::optional<timing> t = timing_of(j);
     if (!t) return;
     write_probe pair(j, t->partner, 1, write_probe::largest);
+    std::optional<write_probe> large;
     std::optional<joint_probe> both;
-    if (t->own_cores && j.memory().bytes() >= joint_probe::least_slab) both.emplace(j, t->partner);
+    if (t->own_cores && j.memory().bytes() >= joint_probe::least_slab) {
+        large.emplace(j, t->partner, 1, write_probe::large);
+        both.emplace(j, t->partner);
+    }
     if (t->partner < 0) return;
     const core_for_now alone(j.core(), t->processor);
     costs& c = mine.seen;
@@ -92,6 +96,8 @@ void measure_writes(const job& j, measurement& mine) {
     c.scattered_line_seconds = pair.write_seconds(writes::scattered).line_seconds;
     c.take_seconds = pair.take_seconds();
     if (!both) return;
+    c.cached.large_line_seconds = large->large_line_seconds(writes::filled);
+    c.streamed.large_line_seconds = large->large_line_seconds(writes::streamed);
     c.alone_seconds = both->seconds_of(false);
     c.joint_seconds = both->seconds_of(true);
 }

@@ -63,6 +63,12 @@ class write_probe {
         cost.message_seconds = std::max(0.0, small - cost.line_seconds * static_cast<double>(small_bytes / line));
         return cost;
     }
+    /// Time per line of a message of this probe's size; 0 if the partner shares no memory.
+    [[nodiscard]] double large_line_seconds(writes how) {
+        if (!shared_) return 0;
+        step(source_.size(), how); // the lines of slots and source are where they are from now on
+        return least_seconds(4, [&] { step(source_.size(), how); }) / static_cast<double>(source_.size() / line);
+    }
     /// Time to get a line back from the partner, who has read it; 0 if the partner shares no memory.
     [[nodiscard]] double take_seconds() {
         if (!shared_) return 0;
@@ -79,6 +85,9 @@ class write_probe {
         return seconds(*middle);
     }
     static constexpr std::size_t largest = std::size_t{64} << 10;
+    /// Of a probe for large_line_seconds(): with its two slots it outgrows second-level caches of 1 and 2 MiB, as a
+    /// face of 16^3 sites of 192 bytes does.
+    static constexpr std::size_t large = std::size_t{768} << 10;
 
   private:
     static constexpr std::size_t line = 64, least = 8;

@@ -16,7 +16,15 @@ namespace halocline::comm {
 struct write_cost {
     double message_seconds = 0; ///< per message
     double line_seconds = 0;    ///< per cache line of 64 bytes
-    [[nodiscard]] double seconds(double lines) const { return message_seconds + line_seconds * lines; }
+    /// The same for messages of large_bytes and more, which outgrow a second-level cache; 0: not measured, then as
+    /// above.
+    double large_line_seconds = 0;
+    static constexpr double large_bytes = 512 << 10;
+
+    [[nodiscard]] double seconds(double lines) const {
+        const bool large = large_line_seconds > 0 && 64 * lines >= large_bytes;
+        return message_seconds + (large ? large_line_seconds : line_seconds) * lines;
+    }
 };
 
 /// The cache lines that a message is written into.
@@ -66,13 +74,16 @@ struct costs {
         return claimed_ratio < clearly_less; // or not measured
     }
     /// Were the two cores far apart when these were measured? A cached line then takes 2 to 3 times as long as a streamed
-    /// one; between near cores 0.6 to 1.2 times. Not so where lines written in full don't wait for those that they
-    /// replace (Zen 5): there of_pulled() tells.
-    [[nodiscard]] bool were_far() const { return 1.5 * streamed.line_seconds < cached.line_seconds; }
+    /// one; between near cores 0.6 to 1.2 times. Where lines written in full don't wait for those that they replace
+    /// (Zen 5), it is a pulled line that takes so long.
+    [[nodiscard]] bool were_far() const {
+        return 1.5 * streamed.line_seconds < std::max(cached.line_seconds, pulled_line_seconds);
+    }
     /// The costs of a message that would be pulled, in place of one that would be pushed through the cache.
     [[nodiscard]] costs of_pulled() const {
         costs c = *this;
-        c.cached.line_seconds = std::max(cached.line_seconds, pulled_line_seconds);
+        for (double* const line : {&c.cached.line_seconds, &c.cached.large_line_seconds})
+            *line = std::max(*line, pulled_line_seconds);
         return c;
     }
     [[nodiscard]] double cached_seconds(const written_lines& l) const { return cached.seconds(l.whole + l.part); }
@@ -115,8 +126,8 @@ inline constexpr double joint_margin = 1.1;
 
 /// The costs of this job. The first call measures and is collective, later ones are local; where all ranks share memory
 /// they are measured when the job starts, unless job_options::path asks for a specific path.  Err: job_error.
-/// Cost: a millisecond once, several where ranks share cores; two small channel sets between pairs of neighbouring
-/// ranks, one between the pairs that time their writes.
+/// Cost: a few milliseconds once; two small channel sets between pairs of neighbouring ranks, up to three between the
+/// pairs that time their writes, 3 MiB of the slab for that time.
 const costs& measured_costs(const job& j);
 
 /// Makes measured_costs() return `c` from now on, for known machines and for tests.  Pre: the same on every rank.
