@@ -6,6 +6,7 @@
 #include "long_runs.hpp"
 #include "message_start.hpp"
 
+#include <halocline/comm/costs.hpp>
 #include <halocline/comm/detail/claim_lines.hpp>
 #include <halocline/comm/detail/copy_bytes.hpp>
 #include <halocline/comm/detail/stream_bytes.hpp>
@@ -23,10 +24,11 @@ namespace halocline::halo {
 /// Larger sites don't fit into the block in which a message is assembled.
 inline constexpr std::size_t largest_assembled_site = 8192;
 
-/// Are messages that this copy fills, with sites of so many bytes, assembled in blocks also if they are not streamed?
-/// Those of long runs, small ones, and those that outgrow a second-level cache are not.
-[[nodiscard]] inline bool gathers_runs(const site_copy& copy, std::size_t site_bytes) noexcept {
-    constexpr std::size_t too_large = std::size_t{256} << 10; // near, 384 KiB take 1.1 times as long, 768 KiB 1.5
+/// Should messages to a peer's memory that this copy fills, with sites of so many bytes, be assembled in blocks also if
+/// they are not streamed? Those of long runs, small ones, and those that outgrow a second-level cache should not.
+[[nodiscard]] inline bool gathering_pays(const site_copy& copy, std::size_t site_bytes) noexcept {
+    constexpr std::size_t too_large =
+        comm::write_cost::large_bytes; // near, 384 KiB take 1.1 times as long, 768 KiB 1.5
     if (!short_runs_are_gathered || site_bytes > largest_assembled_site) return false;
     const std::size_t bytes = static_cast<std::size_t>(copy.sites()) * site_bytes;
     return bytes >= long_run_bytes && bytes < too_large &&
@@ -52,10 +54,10 @@ void fill_by_blocks(std::size_t site_bytes, std::int64_t first, std::int64_t las
 }
 
 /// Fills sites [first, last) of a message by calling copy(start, begin, end): it writes sites [begin, end) of a message
-/// that begins at `start`. If the message is streamed, the caller calls finish_streams(). gathered: gathers_runs().
+/// that begins at `start`. If the message is streamed, the caller calls finish_streams().
 /// Pre: a streamed message has sites of at most largest_assembled_site bytes.
 template <class Copy>
-void fill_sites(const path_watch& watch, bool gathered, std::size_t site_bytes, std::int64_t first, std::int64_t last,
+void fill_sites(const path_watch& watch, std::size_t site_bytes, std::int64_t first, std::int64_t last,
                 std::byte* message, Copy&& copy) noexcept {
     if (watch.streamed()) {
         // Runs that end inside a line don't matter then: streamed one by one, they would write such lines through the
@@ -71,7 +73,7 @@ void fill_sites(const path_watch& watch, bool gathered, std::size_t site_bytes, 
                               message + static_cast<std::size_t>(next) * site_bytes);
             copy(message, first, next);
         }
-    } else if (gathered && static_cast<std::size_t>(last - first) * site_bytes >= long_run_bytes) {
+    } else if (watch.gathers() && static_cast<std::size_t>(last - first) * site_bytes >= long_run_bytes) {
         fill_by_blocks(site_bytes, first, last, message, copy, comm::copy_bytes);
     } else {
         copy(message, first, last);

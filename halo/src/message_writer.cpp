@@ -20,11 +20,11 @@ site_copy copies_of(std::span<const std::int32_t> sites, const lattice::site_ord
 
 message_writer::message_writer(std::span<const std::int32_t> sites, const lattice::site_order* order,
                                std::size_t site_bytes, int fields)
-    : sites_(sites), order_(order), site_bytes_(site_bytes), fields_(fields), copy_(copies_of(sites, order)),
-      gathered_(gathers_runs(copy_, site_bytes)) {}
+    : sites_(sites), order_(order), site_bytes_(site_bytes), fields_(fields), copy_(copies_of(sites, order)) {}
 
 void message_writer::follow(const path_watch& watch) {
     watch_ = watch;
+    if (gathering_pays(copy_, site_bytes_)) watch_.gather();
     staging_ = nullptr;
     if (watch.may_stream()) // allocates nothing before a caller packs
         staging_ = std::make_unique_for_overwrite<cache_line[]>(staging_lines());
@@ -32,7 +32,7 @@ void message_writer::follow(const path_watch& watch) {
 
 void message_writer::write(const source_field& x, std::int64_t first, std::int64_t last,
                            std::byte* target) const noexcept {
-    fill_sites(watch_, gathered_, site_bytes_, first, last, target,
+    fill_sites(watch_, site_bytes_, first, last, target,
                [&](std::byte* start, std::int64_t begin, std::int64_t end) { copy(x, begin, end, start); });
     if (watch_.streamed()) comm::finish_streams();
 }

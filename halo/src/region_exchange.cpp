@@ -21,8 +21,7 @@ void put(const site_copy& out, const path_watch& watch, bool assembled, const fi
     const auto copy = [&](std::byte* start, std::int64_t begin, std::int64_t end) {
         out.copy(source.data, start, source.shape, begin, end);
     };
-    const std::size_t site_bytes = source.shape.bytes();
-    if (assembled) return fill_sites(watch, gathers_runs(out, site_bytes), site_bytes, first, last, to, copy);
+    if (assembled) return fill_sites(watch, source.shape.bytes(), first, last, to, copy);
     if (watch.streamed()) return out.stream(source.data, to, source.shape, first, last);
     if (!watch.claims()) return copy(to, first, last);
     // By blocks, so that claimed lines are still in the first-level cache when they are filled.

@@ -130,4 +130,13 @@ void choose_stores(region_message& m, path wish, const comm::costs& costs, const
         m.why += "; sites too scattered to be streamed";
 }
 
+void choose_gathering(region_message& m, const binding& fields) {
+    const auto decide = [&](const std::vector<site_copy>& out, path_watch& watch) {
+        for (std::size_t f = 0; f < out.size(); ++f)
+            if (gathering_pays(out[f], fields.source[f].shape.bytes())) watch.gather();
+    };
+    if (m.path == path::packed) decide(m.out, m.watch);
+    if (m.by_slot) decide(m.by_slot->out, m.by_slot->watch);
+}
+
 } // namespace halocline::halo

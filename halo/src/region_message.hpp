@@ -93,6 +93,8 @@ void make_joint(region_message& m, const region_end& end, const binding& fields,
 /// shared.
 void choose_stores(region_message& m, path wish, const comm::costs& costs, const binding& fields,
                    const region_plan_options& options);
+/// Decides whether what is written into a slot is gathered there.  Pre: as of choose_stores(), which comes first.
+void choose_gathering(region_message& m, const binding& fields);
 
 /// One message per peer that occurs in either list, by rank. Collective, see region_plan's constructor.
 std::vector<region_message> make_messages(const comm::job& j, const std::vector<transfer>& sends,

@@ -185,8 +185,10 @@ std::vector<region_message> make_messages(const comm::job& j, const std::vector<
                                   agreed.why);
             region_message m = message_of(end, receives, agreed);
             make_copies(m, end, fields, theirs, alternates, costs, paths, options);
-            if (end.transport == comm::shm_channel::transport)
+            if (end.transport == comm::shm_channel::transport) {
                 choose_stores(m, j.options().path, costs, fields, options);
+                choose_gathering(m, fields);
+            }
             m.why_joint = why_joint(paths.wished(), costs, static_cast<int>(fields.source.size()), m.offered);
             messages.push_back(std::move(m));
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages whose short runs are gathered first are those that are filled straight, and only messages of short runs that
-// are large enough are gathered; on processors, too, on which no plan gathers.
+// Messages whose short runs are gathered first are those that are filled straight, and only messages of short runs and
+// of some size are gathered; on processors, too, on which no plan gathers.
 #include "message_stores.hpp"
 
 #include <gtest/gtest.h>
@@ -20,13 +20,15 @@ std::byte value_of(std::int64_t site, std::size_t byte) {
 
 TEST(MessageStores, GatheredMessagesAreTheSame) {
     constexpr std::byte untouched{0xee};
+    path_watch gathering;
+    gathering.gather();
     for (const std::size_t site_bytes : {1U, 12U, 48U, 96U, 192U, 5000U, 8192U}) {
         const auto sites = static_cast<std::int64_t>(40000 / site_bytes + 3);
         for (const std::int64_t first : {std::int64_t{0}, std::int64_t{1}, sites / 3})
             for (const std::int64_t last : {first, first + 1, sites - 1, sites}) {
                 std::vector<std::byte> message(static_cast<std::size_t>(sites) * site_bytes + 64, untouched);
                 int calls = 0;
-                fill_sites({}, true, site_bytes, first, last, message.data(),
+                fill_sites(gathering, site_bytes, first, last, message.data(),
                            [&](std::byte* start, std::int64_t begin, std::int64_t end) {
                                ++calls;
                                for (std::int64_t s = begin; s < end; ++s)
@@ -51,7 +53,7 @@ TEST(MessageStores, GatheredMessagesAreTheSame) {
     }
 }
 
-TEST(MessageStores, GathersOnlyShortRunsOfLargeMessages) {
+TEST(MessageStores, GathersOnlyShortRunsOfMessagesOfSomeSize) {
     const auto rows = [](std::int64_t count, std::int64_t sites) { // of a field whose rows have 2 * sites
         const position_list from = position_list::of([&](auto&& visit) {
             for (std::int64_t row = 0; row < count; ++row)
@@ -59,12 +61,12 @@ TEST(MessageStores, GathersOnlyShortRunsOfLargeMessages) {
         });
         return site_copy(from, 1, position_list::counted(from.size()), 1);
     };
-    EXPECT_EQ(gathers_runs(rows(512, 1), 96), short_runs_are_gathered);
-    EXPECT_FALSE(gathers_runs(rows(8, 1), 96)) << "a small message";
-    EXPECT_FALSE(gathers_runs(rows(1, 512), 96)) << "one run";
-    EXPECT_FALSE(gathers_runs(rows(8, 512), 96)) << "long runs";
-    EXPECT_FALSE(gathers_runs(rows(8192, 1), 96)) << "a large message";
-    EXPECT_FALSE(gathers_runs(rows(8, 1), largest_assembled_site + 1)) << "sites larger than a block";
+    EXPECT_EQ(gathering_pays(rows(512, 1), 96), short_runs_are_gathered);
+    EXPECT_FALSE(gathering_pays(rows(8, 1), 96)) << "a small message";
+    EXPECT_FALSE(gathering_pays(rows(1, 512), 96)) << "one run";
+    EXPECT_FALSE(gathering_pays(rows(8, 512), 96)) << "long runs";
+    EXPECT_FALSE(gathering_pays(rows(8192, 1), 96)) << "a large message";
+    EXPECT_FALSE(gathering_pays(rows(8, 1), largest_assembled_site + 1)) << "sites larger than a block";
 }
 
 } // namespace

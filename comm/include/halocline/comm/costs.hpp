@@ -19,10 +19,10 @@ struct write_cost {
     /// The same for messages of large_bytes and more, which outgrow a second-level cache; 0: not measured, then as
     /// above.
     double large_line_seconds = 0;
-    static constexpr double large_bytes = 512 << 10;
+    static constexpr std::size_t large_bytes = std::size_t{256} << 10;
 
     [[nodiscard]] double seconds(double lines) const {
-        const bool large = large_line_seconds > 0 && 64 * lines >= large_bytes;
+        const bool large = large_line_seconds > 0 && 64 * lines >= double{large_bytes};
         return message_seconds + (large ? large_line_seconds : line_seconds) * lines;
     }
 };
@@ -83,7 +83,7 @@ struct costs {
     [[nodiscard]] costs of_pulled() const {
         costs c = *this;
         for (double* const line : {&c.cached.line_seconds, &c.cached.large_line_seconds})
-            *line = std::max(*line, pulled_line_seconds);
+            if (*line > 0) *line = std::max(*line, pulled_line_seconds);
         return c;
     }
     [[nodiscard]] double cached_seconds(const written_lines& l) const { return cached.seconds(l.whole + l.part); }
@@ -127,7 +127,7 @@ inline constexpr double joint_margin = 1.1;
 /// The costs of this job. The first call measures and is collective, later ones are local; where all ranks share memory
 /// they are measured when the job starts, unless job_options::path asks for a specific path.  Err: job_error.
 /// Cost: a few milliseconds once; two small channel sets between pairs of neighbouring ranks, up to three between the
-/// pairs that time their writes, 3 MiB of the slab for that time.
+/// pairs that time their writes; for that time some 2 MiB of the slab.
 const costs& measured_costs(const job& j);
 
 /// Makes measured_costs() return `c` from now on, for known machines and for tests.  Pre: the same on every rank.

@@ -89,7 +89,6 @@ class message_writer {
     path_watch watch_;
     std::unique_ptr<cache_line[]> staging_; // what callers pack before it is streamed; only if watch_ may stream
     site_copy copy_;                        // for fields in order_
-    bool gathered_;                         // are its short runs gathered (message_stores.hpp)?
 };
 
 } // namespace halocline::halo

@@ -20,7 +20,7 @@
 namespace halocline::halo {
 
 /// Decides for one message, over and over, whether it is streamed and, if not, whether its lines are claimed first
-/// (claim_lines.hpp).
+/// (claim_lines.hpp). Knows, for who writes it, whether short runs are gathered otherwise.
 class path_watch {
   public:
     /// Watches nothing: the message always goes through the cache, and none of its lines are claimed.
@@ -49,6 +49,10 @@ class path_watch {
         claims_ = false;
         if (watches()) claimed_above_ = never;
     }
+    /// Are short runs gathered, so that memcpy writes them (unless lines are streamed or claimed)?
+    [[nodiscard]] bool gathers() const noexcept { return gathers_; }
+    /// From now on they are.
+    void gather() noexcept { gathers_ = true; }
     /// A line of the message took this many ticks to come back.
     void read(std::uint64_t ticks) noexcept { readings_.read(ticks); }
     /// Decides from the readings since the last decision. True if streamed() has changed.
@@ -67,7 +71,7 @@ class path_watch {
     static std::uint64_t least_claimed_ticks(const comm::costs& c);
 
     static constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
-    bool streamed_ = false, claims_ = false;
+    bool streamed_ = false, claims_ = false, gathers_ = false;
     std::uint64_t claimed_above_ = 0; // ticks; 0: nothing is watched
     comm::streaming_bounds bounds_;
     comm::second_least readings_;
