@@ -19,8 +19,8 @@ double lower_quartile(std::vector<double> values) {
 void choose_claims(costs& c, const write_cost& claimed) {
     if (c.cached.line_seconds > 0) c.claimed_ratio = claimed.line_seconds / c.cached.line_seconds;
     if (c.claimed_ratio <= 0 || !c.claims_pay()) return;
-    c.cached.message_seconds = claimed.message_seconds;
-    c.cached.line_seconds = claimed.line_seconds; // large messages are not claimed
+    c.cached = claimed;
+    c.streamed.large_line_seconds = 0; // there is nothing to compare it with: large messages were timed without claims
 }
 
 /// Everything between two cores consists of taking lines. Taking a line is the measurement that is hardest to disturb:

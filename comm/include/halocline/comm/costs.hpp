@@ -16,8 +16,8 @@ namespace halocline::comm {
 struct write_cost {
     double message_seconds = 0; ///< per message
     double line_seconds = 0;    ///< per cache line of 64 bytes
-    /// The same for messages of large_bytes and more, which outgrow a second-level cache; 0: not measured, then as
-    /// above.
+    /// The same for messages of large_bytes and more, which outgrow a second-level cache. 0: not measured, as where
+    /// claims pay; then as above.
     double large_line_seconds = 0;
     static constexpr std::size_t large_bytes = std::size_t{256} << 10;
 
