@@ -225,8 +225,7 @@ void report_plan(const comm::job& j, const point& p, const machine_pace& pace, c
     line.add("faces", static_cast<int>(cost.faces)).add("ms_median", median(cost.ms)).add("ms_first", cost.ms[0]);
     line.add("memory_over_ghosts", cost.memory_over_ghosts).add("staging_over_ghosts", cost.staging_over_ghosts);
     line.add("cached_line_ns", 1e9 * costs.cached.line_seconds);
-    line.add("large_cached_line_ns", 1e9 * costs.cached.large_line_seconds);
-    line.add("large_streamed_line_ns", 1e9 * costs.streamed.large_line_seconds);
+    line.add("run_line_ns", 1e9 * costs.run_line_seconds);
     line.add("pulled_line_ns", 1e9 * costs.pulled_line_seconds);
     line.add("streamed_line_ns", 1e9 * costs.streamed.line_seconds);
     line.add("scattered_line_ns", 1e9 * costs.scattered_line_seconds);

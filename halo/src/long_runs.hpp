@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace halocline::halo {
 
@@ -15,5 +16,10 @@ extern const std::size_t long_run_bytes;
 /// stores of vectors into lines that the peer has read take far 1.5 to 2.4 times as long, near 1.25 to 1.5 times
 /// (docs/decisions/0050-copies-by-pieces.md). Elsewhere it is not known to, and lines are claimed instead.
 extern const bool short_runs_are_gathered;
+
+/// Are so many runs short, if they have so many bytes in all?
+[[nodiscard]] inline bool are_short(std::int64_t runs, std::size_t bytes) noexcept {
+    return bytes < static_cast<std::size_t>(runs) * long_run_bytes;
+}
 
 } // namespace halocline::halo

@@ -24,15 +24,23 @@ namespace halocline::halo {
 /// Larger sites don't fit into the block in which a message is assembled.
 inline constexpr std::size_t largest_assembled_site = 8192;
 
-/// Should messages to a peer's memory that this copy fills, with sites of so many bytes, be assembled in blocks also if
-/// they are not streamed? Those of long runs, small ones, and those that outgrow a second-level cache should not.
+/// Should what is written into a message in a peer's memory, so many bytes in so many runs, be assembled in blocks also
+/// if it is not streamed? Long runs, small messages, and those that outgrow a second-level cache should not.
+[[nodiscard]] inline bool gathering_pays(std::int64_t runs, std::size_t bytes, std::size_t site_bytes) noexcept {
+    constexpr std::size_t too_large = std::size_t{256} << 10; // near, 384 KiB take 1.1 times as long, 768 KiB 1.5
+    return short_runs_are_gathered && are_short(runs, bytes) && site_bytes <= largest_assembled_site &&
+           bytes >= long_run_bytes && bytes < too_large;
+}
+/// Do so many runs fill a message in a peer's memory one by one, and are they short?
+[[nodiscard]] inline bool fills_in_runs(std::int64_t runs, std::size_t bytes, std::size_t site_bytes) noexcept {
+    return are_short(runs, bytes) && !gathering_pays(runs, bytes, site_bytes);
+}
+/// The same for what a copy writes.
 [[nodiscard]] inline bool gathering_pays(const site_copy& copy, std::size_t site_bytes) noexcept {
-    constexpr std::size_t too_large =
-        comm::write_cost::large_bytes; // near, 384 KiB take 1.1 times as long, 768 KiB 1.5
-    if (!short_runs_are_gathered || site_bytes > largest_assembled_site) return false;
-    const std::size_t bytes = static_cast<std::size_t>(copy.sites()) * site_bytes;
-    return bytes >= long_run_bytes && bytes < too_large &&
-           bytes < static_cast<std::size_t>(copy.runs()) * long_run_bytes;
+    return gathering_pays(copy.runs(), static_cast<std::size_t>(copy.sites()) * site_bytes, site_bytes);
+}
+[[nodiscard]] inline bool fills_in_runs(const site_copy& copy, std::size_t site_bytes) noexcept {
+    return fills_in_runs(copy.runs(), static_cast<std::size_t>(copy.sites()) * site_bytes, site_bytes);
 }
 
 /// Fills sites [first, last) of a message by blocks that stay in the first-level cache and, if the site size allows it,

@@ -22,6 +22,8 @@ message_writer::message_writer(std::span<const std::int32_t> sites, const lattic
                                std::size_t site_bytes, int fields)
     : sites_(sites), order_(order), site_bytes_(site_bytes), fields_(fields), copy_(copies_of(sites, order)) {}
 
+comm::written_lines message_writer::lines() const noexcept { return {bytes(), fills_in_runs(copy_, site_bytes_)}; }
+
 void message_writer::follow(const path_watch& watch) {
     watch_ = watch;
     if (gathering_pays(copy_, site_bytes_)) watch_.gather();

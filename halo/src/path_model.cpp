@@ -16,14 +16,17 @@ std::string microseconds(double seconds) {
 
 /// Costs that would have been measured if the cores were in the other place: near each other instead of far apart, or
 /// the reverse. Lines that go through the cache take twice as long there, or half (EPYC: 9 to 11 ns near, 19 to 21 far);
-/// those that bypass it, and copies, take as long as here.
-comm::costs in_the_other_place(comm::costs c) {
-    const double factor = c.were_far() ? 0.5 : 2;
-    c.flag_seconds *= factor;
-    c.cached.line_seconds *= factor;
-    c.cached.large_line_seconds *= factor;
-    c.scattered_line_seconds *= factor;
-    return c;
+/// those of short runs where moves skip waits 3.3 times as long (Zen 5: 4.4 to 5 ns, 15 to 16); those that bypass it, and
+/// copies, as long as here.
+comm::costs in_the_other_place(const comm::costs& c) {
+    const auto scale = [&](double& seconds, double far_by_near) {
+        seconds *= c.were_far() ? 1 / far_by_near : far_by_near;
+    };
+    comm::costs other = c;
+    for (double* const time : {&other.flag_seconds, &other.cached.line_seconds, &other.scattered_line_seconds})
+        scale(*time, 2);
+    scale(other.run_line_seconds, 3.3);
+    return other;
 }
 
 } // namespace
@@ -40,13 +43,15 @@ verdict<path> choose_path(const comm::costs& c, const message_outline& m) {
     if (slot <= c.flag_seconds)
         return {path::packed, "out of a slot, " + microseconds(slot) + ", takes no longer than a free flag, " +
                                   microseconds(c.flag_seconds)};
-    if (m.filled.part > 0 && comm::streaming_pays(path::automatic, c, m.bytes)) {
+    const comm::written_lines one(m.bytes, m.in_runs);
+    const bool past = comm::streaming_pays(path::automatic, c, one), moved = !past && c.best_moved(one);
+    if (m.filled.part > 0 ? past || moved : moved && m.filled.in_runs) {
         constexpr double writes = 0.5; // of a copy: what it reads is in the time of a line
-        const double past = c.streamed_seconds(m.bytes) + writes * copy;
+        const double as_one = (past ? c.streamed_seconds(one) : c.cached_seconds(one)) + writes * copy;
         const double in_place = std::min(c.cached_seconds(m.filled), c.streamed_seconds(m.filled));
-        if (past < in_place)
-            return {path::packed, "past the cache as one message, " + microseconds(past) +
-                                      ", takes less than in place, " + microseconds(in_place)};
+        if (as_one < in_place)
+            return {path::packed, (past ? "past the cache as one message, " : "as one message, ") +
+                                      microseconds(as_one) + ", takes less than in place, " + microseconds(in_place)};
     }
     return {path::direct, "out of a slot, " + microseconds(slot) + ", takes longer than a free flag, " +
                               microseconds(c.flag_seconds)};
@@ -84,7 +89,7 @@ std::size_t least_piece_bytes(const comm::costs& c) {
 }
 
 writing choose_writing(path wish, const comm::costs& c, const comm::written_lines& lines) {
-    const bool empty = lines.whole + lines.part == 0;
+    const bool empty = lines.all() == 0;
     if (wish == path::streamed) return {.watch = path_watch::always_streamed()};
     if (wish == path::direct || wish == path::joint)
         return {.watch = empty ? path_watch() : path_watch::claims_only(c)};

@@ -39,6 +39,7 @@ struct message_outline {
     std::int64_t runs = 0;        ///< of contiguous bytes, in what it sends
     double shared_lines = 0;      ///< of its own, in which ghosts lie next to owned sites
     comm::written_lines filled{}; ///< of its own, by what arrives; none: unknown
+    bool in_runs = false;         ///< would it fill a slot by short runs?
 };
 
 /// Direct or packed, for the message between this rank and a peer. Direct if both ends choose it. An end chooses direct

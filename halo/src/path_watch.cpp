@@ -8,7 +8,7 @@ namespace halocline::halo {
 path_watch::path_watch(const comm::costs& c, const comm::written_lines& lines, bool streamed)
     : streamed_(streamed), claims_(c.claims_pay()), claimed_above_(claims_ ? least_claimed_ticks(c) : never),
       bounds_(c, lines) {
-    if (!claims_ && !may_stream()) claimed_above_ = 0; // nothing would change
+    if (!claims_ && !(bounds_.known() && may_stream())) claimed_above_ = 0; // nothing would change
 }
 
 path_watch path_watch::claims_only(const comm::costs& c) {

@@ -43,7 +43,7 @@ void plan::choose_paths(const comm::costs& costs) {
     channels_.for_each([&]<class Channel>(const Channel& channel) {
         if constexpr (!Channel::in_peer_memory) return;
         message_writer& writer = writers_[channel.index()];
-        writing w = choose_writing(wish, costs, writer.bytes());
+        writing w = choose_writing(wish, costs, writer.lines());
         if (seal_.bytes() > 0) w = {path_watch::always_cached(costs), "checksums are made of what is at the peer"};
         if (options_.bytes_per_site > largest_assembled_site)
             w = {path_watch::always_cached(costs), "sites of more than 8 KiB"};

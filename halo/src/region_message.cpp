@@ -36,6 +36,8 @@ comm::written_lines lines_of(const region_message& m, const binding& fields) {
             m.is_assembled(shape) ? comm::written_lines(bytes) : m.out[f].lines(offset, shape);
         lines.whole += of_field.whole;
         lines.part += of_field.part;
+        lines.in_runs = lines.in_runs || (m.path == path::direct ? are_short(m.out[f].runs(), bytes)
+                                                                 : fills_in_runs(m.out[f], shape.bytes()));
         message_bytes += bytes;
     }
     return lines;
@@ -76,15 +78,16 @@ void make_slot_way(region_message& m, const region_end& end, const binding& fiel
     slot_way way{.out = {}, .watch = {}, .costs = {}, .distance = comm::distance_watch(costs)};
     const position_list sent = position_list::counted(m.send_sites), come = position_list::counted(m.receive_sites);
     std::size_t bytes = 0;
-    bool assembled = true;
+    bool assembled = true, in_runs = false;
     for (std::size_t f = 0; f < fields.source.size(); ++f) {
         const site_shape& shape = fields.source[f].shape;
         bytes += static_cast<std::size_t>(m.send_sites) * shape.bytes();
         assembled = assembled && shape.bytes() <= largest_assembled_site;
         way.out.emplace_back(end.out[f], fields.source[f].order->lane_width(), sent, 1, false);
+        in_runs = in_runs || fills_in_runs(way.out[f], shape.bytes());
         if (m.phased.empty()) m.in.emplace_back(come, 1, end.in[f], fields.destination[f].order->lane_width(), false);
     }
-    writing w = choose_writing(assembled ? path::automatic : path::direct, costs, bytes);
+    writing w = choose_writing(assembled ? path::automatic : path::direct, costs, {bytes, in_runs});
     way.watch = w.watch;
     if (assembled) way.costs = std::move(w.why);
     m.why += "; packed " + way.distance.describe();

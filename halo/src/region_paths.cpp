@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "region_paths.hpp"
 
+#include "message_stores.hpp"
+
 #include <halocline/base/error.hpp>
 #include <halocline/comm/slab.hpp>
 
@@ -153,7 +155,11 @@ message_outline region_paths::seen_from_here(const region_end& end) const {
     message_outline seen{.bytes = bytes_of(end.out)};
     for (std::size_t f = 0; f < end.out.size(); ++f) {
         const field_view& source = fields().source[f];
-        seen.runs += source.order->lane_width() == 1 ? end.out[f].count_runs() : end.out[f].size();
+        const std::int64_t runs = source.order->lane_width() == 1 ? end.out[f].count_runs() : end.out[f].size();
+        const std::size_t site_bytes = source.shape.bytes(),
+                          bytes = static_cast<std::size_t>(end.out[f].size()) * site_bytes;
+        seen.runs += runs;
+        seen.in_runs = seen.in_runs || fills_in_runs(runs, bytes, site_bytes);
     }
     if (end.far) return seen;
     seen.shared_lines = lines_shared_by(end);
@@ -203,6 +209,8 @@ comm::written_lines region_paths::lines_filled_by(const region_end& end) const {
             all.whole += static_cast<double>(whole);
             all.part += static_cast<double>((stop + line - 1) / line - begin / line - whole);
         });
+        const std::size_t bytes = static_cast<std::size_t>(end.in[f].size()) * field.shape.bytes();
+        all.in_runs = all.in_runs || are_short(end.in[f].count_runs(), bytes);
     }
     return all;
 }

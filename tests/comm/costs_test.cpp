@@ -4,6 +4,7 @@
 #include "node/agreed_costs.hpp"
 
 #include <halocline/comm/costs.hpp>
+#include <halocline/comm/detail/copy_bytes.hpp>
 #include <halocline/comm/job.hpp>
 #include <halocline/comm/processors.hpp>
 
@@ -52,8 +53,9 @@ measurement quiet() {
                      .message_seconds = 20e-9,
                      .copy_seconds_per_byte = 25e-12,
                      .run_seconds = 1e-9,
-                     .cached = {200e-9, 14e-9, 20e-9},
-                     .streamed = {400e-9, 11e-9, 10e-9},
+                     .cached = {200e-9, 14e-9},
+                     .streamed = {400e-9, 11e-9},
+                     .run_line_seconds = 16e-9,
                      .pulled_line_seconds = 13e-9,
                      .scattered_line_seconds = 25e-9,
                      .take_seconds = 90e-9,
@@ -81,8 +83,8 @@ TEST(AgreedCosts, AreThoseOfQuietRanks) {
         EXPECT_EQ(c.flag_seconds, quiet().seen.flag_seconds);
         EXPECT_EQ(c.cached.line_seconds, quiet().seen.cached.line_seconds);
         EXPECT_EQ(c.claimed_ratio, 15.0 / 14.0); // not what a rank had that was disturbed in one of the two
-        EXPECT_EQ(c.cached.large_line_seconds, quiet().seen.cached.large_line_seconds);
-        EXPECT_EQ(c.streamed.large_line_seconds, quiet().seen.streamed.large_line_seconds);
+        EXPECT_EQ(c.run_line_seconds, quiet().seen.run_line_seconds);
+        EXPECT_EQ(c.pulled_line_seconds, quiet().seen.pulled_line_seconds);
         EXPECT_EQ(c.scattered_line_seconds, quiet().seen.scattered_line_seconds);
         EXPECT_EQ(c.take_seconds, quiet().seen.take_seconds);
         EXPECT_EQ(c.alone_seconds, quiet().seen.alone_seconds);
@@ -93,9 +95,9 @@ TEST(AgreedCosts, AreThoseOfQuietRanks) {
 TEST(AgreedCosts, AreNoneThatHardwareCantHave) {
     measurement stopped = quiet(); // every time it measured
     costs& s = stopped.seen;
-    for (double* const time : {&s.flag_seconds, &s.message_seconds, &s.cached.line_seconds, &s.streamed.line_seconds,
-                               &s.cached.large_line_seconds, &s.streamed.large_line_seconds, &s.cached.message_seconds,
-                               &s.streamed.message_seconds, &s.scattered_line_seconds})
+    for (double* const time :
+         {&s.flag_seconds, &s.message_seconds, &s.cached.line_seconds, &s.streamed.line_seconds, &s.run_line_seconds,
+          &s.pulled_line_seconds, &s.cached.message_seconds, &s.streamed.message_seconds, &s.scattered_line_seconds})
         *time = 4e-3;
     s.copy_seconds_per_byte = s.run_seconds = s.far_flag_seconds = 1;
 
@@ -112,8 +114,8 @@ TEST(AgreedCosts, AreNoneThatHardwareCantHave) {
     EXPECT_LE(c.message_seconds, take);
     EXPECT_LE(c.cached.line_seconds, 2 * take);
     EXPECT_LE(c.streamed.line_seconds, 2 * take);
-    EXPECT_LE(c.cached.large_line_seconds, 2 * take);
-    EXPECT_LE(c.streamed.large_line_seconds, 2 * take);
+    EXPECT_LE(c.run_line_seconds, 2 * take);
+    EXPECT_LE(c.pulled_line_seconds, 2 * take);
     EXPECT_LE(c.cached.message_seconds, 8 * take);
     EXPECT_LE(c.streamed.message_seconds, 8 * take);
     EXPECT_LE(c.scattered_line_seconds, 4 * take);
@@ -130,24 +132,49 @@ TEST(AgreedCosts, OfWritesThroughTheCacheAreThoseOfTheFasterWay) {
     EXPECT_EQ(agreed({quiet()}).cached.message_seconds, 200e-9);
     EXPECT_EQ(agreed({claiming}).cached.line_seconds, 9e-9);
     EXPECT_EQ(agreed({claiming}).cached.message_seconds, 300e-9);
-    EXPECT_EQ(agreed({claiming}).cached.large_line_seconds, 0); // not measured
-    EXPECT_EQ(agreed({claiming}).streamed.large_line_seconds, 0);
     EXPECT_EQ(agreed({neither}).claimed_ratio, 0);
     EXPECT_EQ(agreed({neither}).cached.line_seconds, 0);
 }
 
-TEST(Costs, LargeMessagesHaveTimesOfTheirOwn) {
-    constexpr double lines = write_cost::large_bytes / 64;
-    const write_cost measured{100e-9, 4e-9, 10e-9}, not_measured{100e-9, 4e-9};
+/// As on Zen 5, far and near.
+const costs zen5_far{.cached = {0.2e-6, 3.9e-9},
+                     .streamed = {0.3e-6, 3.5e-9},
+                     .run_line_seconds = 15e-9,
+                     .moves_skip_waits = true,
+                     .pulled_line_seconds = 10e-9},
+    zen5_near{.cached = {0.1e-6, 2.1e-9},
+              .streamed = {0.2e-6, 5.1e-9},
+              .run_line_seconds = 4.6e-9,
+              .moves_skip_waits = true,
+              .pulled_line_seconds = 3.3e-9};
 
-    EXPECT_DOUBLE_EQ(measured.seconds(lines - 1), 100e-9 + 4e-9 * (lines - 1));
-    EXPECT_DOUBLE_EQ(measured.seconds(lines), 100e-9 + 10e-9 * lines);
-    EXPECT_DOUBLE_EQ(not_measured.seconds(lines), 100e-9 + 4e-9 * lines);
+TEST(Costs, OfShortRunsAreTheirOwnWhereMovesSkipWaits) {
+    constexpr std::size_t bytes = 64000;
+    const written_lines moved(bytes), in_runs(bytes, true);
+    costs elsewhere = zen5_far;
+    elsewhere.moves_skip_waits = false;
 
-    // As on Zen 5, far: only large messages should go past the cache.
-    const costs c{.cached = {0, 4e-9, 5.2e-9}, .streamed = {0, 3.5e-9, 3.6e-9}};
-    EXPECT_FALSE(streaming_pays(path::automatic, c, write_cost::large_bytes - 64));
-    EXPECT_TRUE(streaming_pays(path::automatic, c, write_cost::large_bytes));
+    EXPECT_DOUBLE_EQ(zen5_far.cached_seconds(moved), 0.2e-6 + 1000 * 3.9e-9);
+    EXPECT_DOUBLE_EQ(zen5_far.cached_seconds(in_runs), 0.2e-6 + 1000 * 15e-9);
+    EXPECT_DOUBLE_EQ(elsewhere.cached_seconds(in_runs), elsewhere.cached_seconds(moved));
+
+    EXPECT_TRUE(streaming_pays(path::automatic, zen5_far, in_runs));
+    EXPECT_FALSE(streaming_pays(path::automatic, zen5_near, in_runs));
+    costs disturbed = zen5_far;
+    disturbed.cached.line_seconds = 1e-6;
+    EXPECT_FALSE(streaming_pays(path::automatic, disturbed, moved)) << "whatever was measured";
+    EXPECT_TRUE(streaming_pays(path::streamed, disturbed, moved)) << "asked for";
+    disturbed.claimed_ratio = 0.5;
+    EXPECT_FALSE(disturbed.claims_pay());
+}
+
+TEST(AgreedCosts, MovesSkipWaitsWhereTheyDoOnAllRanks) {
+    measurement zen5 = quiet();
+    zen5.seen.moves_skip_waits = true;
+
+    EXPECT_TRUE(agreed({zen5, zen5}).moves_skip_waits);
+    EXPECT_FALSE(agreed({zen5, quiet()}).moves_skip_waits);
+    EXPECT_EQ(unmeasured_costs().moves_skip_waits, moves_skip_waits());
 }
 
 /// There lines written in full take as long through the cache as past it, whether the cores are near or far.
@@ -160,9 +187,7 @@ TEST(Costs, APulledLineTellsThatCoresWereFar) {
     EXPECT_TRUE(elsewhere.were_far());
     EXPECT_EQ(far.of_pulled().cached.line_seconds, 10e-9);
     EXPECT_EQ(near.of_pulled().cached.line_seconds, 3e-9);
-    const costs large{.cached = {0, 4e-9, 12e-9}, .pulled_line_seconds = 10e-9};
-    EXPECT_EQ(large.of_pulled().cached.large_line_seconds, 12e-9);
-    EXPECT_EQ(far.of_pulled().cached.large_line_seconds, 0); // not measured: as others
+    EXPECT_TRUE(streaming_pays(path::automatic, zen5_far.of_pulled(), 1 << 16)) << "a line that is pulled isn't moved";
 }
 
 TEST(Claims, PayUnlessSeenNotToBeClearlyFaster) {

@@ -55,6 +55,41 @@ costs made_up(bool far) {
             .keep_seconds = 1e-13};
 }
 
+/// Through its cache, wherever the cores are; but one that both ends can copy is shared if nothing comes back.
+TEST(MessengerPush, SendersCopyWhereMovesSkipWaits) {
+    for (const bool far : {false, true})
+        run_threads(2, [&](const job& j) {
+            costs c = made_up(far);
+            c.moves_skip_waits = true;
+            c.take_seconds = 0; // so that the watch never changes
+            assume_costs(j, c);
+            messenger m(j, {.synergistic_bytes = 100'000});
+            EXPECT_NE(m.describe().find("; messages from 32768 bytes on are moved by their senders"), std::string::npos)
+                << m.describe();
+            std::uint64_t pushed = 0, number = 0;
+            for (const std::size_t n : {32 * 1024, 32 * 1024 - 1, 99'999, 100'000}) {
+                bytes out(n, &j.memory()), in(n, &j.memory());
+                fill(out, j.rank(), ++number);
+                message_request send;
+                m.isend(send, out, 1 - j.rank(), 0);
+                ok_or_fail(m, m.recv(in, 1 - j.rank(), 0));
+                ok_or_fail(m, m.wait(send));
+                EXPECT_EQ(wrong(in, 1 - j.rank(), number), 0u);
+                pushed += n >= 32 * 1024;
+                EXPECT_EQ(m.counts().pushed, pushed) << n;
+                j.barrier();
+            }
+            bytes data(100'000, &j.memory());
+            if (j.rank() == 0) {
+                ok_or_fail(m, m.send(data, 1, 0));
+            } else {
+                ok_or_fail(m, m.recv(data, 0, 0));
+                EXPECT_EQ(m.counts().pushed, pushed + (far ? 1 : 0));
+            }
+            j.barrier();
+        });
+}
+
 TEST(MessengerPush, FollowsTheMachine) {
     constexpr std::uint64_t messages = 12, looks = 4; // at the fourth
     for (const bool far : {false, true}) {

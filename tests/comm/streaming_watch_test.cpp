@@ -101,6 +101,19 @@ TEST(StreamingBounds, WhereCostsWereMeasuredTheFirstChoiceStays) {
             }
 }
 
+TEST(StreamingBounds, WhereMovesSkipWaitsOnlyShortRunsFollow) {
+    for (const std::vector<costs>* jobs : {&far_apart, &near})
+        for (costs c : *jobs) {
+            c.moves_skip_waits = true;
+            c.run_line_seconds = 2 * c.cached.line_seconds;
+            for (const std::size_t bytes : {6144, 65536, 1 << 20}) {
+                EXPECT_FALSE(streaming_bounds(c, bytes).known());
+                EXPECT_TRUE(streaming_bounds(c, {bytes, true}).reachable());
+                EXPECT_FALSE(streaming_watch(c, bytes, false).due(ticks())) << "looks for nothing";
+            }
+        }
+}
+
 TEST(StreamingWatch, LooksOnlyWhereAnythingMayChange) {
     costs flags_only = near.front(); // however far away lines may be, only the flag counts
     flags_only.cached.message_seconds = flags_only.flag_seconds;

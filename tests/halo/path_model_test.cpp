@@ -9,6 +9,7 @@
 #include <halocline/comm/processors.hpp>
 
 #include <algorithm>
+#include <cmath>
 
 using namespace halocline_test;
 using halo::path;
@@ -145,6 +146,43 @@ TEST(PathModel, WritesFacesDirectlyWhereRanksShareCores) {
     EXPECT_EQ(halo::choose_path(c, {face_of(6, 96), 1, 0}).choice, path::direct);
     EXPECT_EQ(halo::choose_path(c, {face_of(8, 96), 1, 0}).choice, path::direct);
     EXPECT_EQ(halo::choose_path(c, {face_of(8, 96), 1, 512}).choice, path::packed); // it would share its lines
+}
+
+/// As on Zen 5: runs of 96 bytes take 2 (near) or 4 times as long as one move of what they are gathered to. What is not
+/// gathered, since it is too large, only gains past the cache.
+TEST(PathModel, PacksWhatIsGatheredWhereMovesSkipWaits) {
+    const auto zen5 = [](bool far) {
+        return comm::costs{.flag_seconds = far ? 4e-7 : 1.2e-7,
+                           .copy_seconds_per_byte = 30e-12,
+                           .run_seconds = 1e-9,
+                           .cached = {2e-7, far ? 3.9e-9 : 2.1e-9},
+                           .streamed = {3e-7, far ? 3.5e-9 : 5.1e-9},
+                           .run_line_seconds = far ? 15e-9 : 4.6e-9,
+                           .moves_skip_waits = true,
+                           .pulled_line_seconds = far ? 10e-9 : 3.3e-9,
+                           .take_seconds = far ? 140e-9 : 40e-9};
+    };
+    const auto face = [](std::int64_t L, std::size_t site_bytes, bool gathered) {
+        const std::int64_t sites = L * L * L;
+        halo::message_outline m{
+            .bytes = static_cast<std::size_t>(sites) * site_bytes, .runs = sites, .in_runs = !gathered};
+        m.filled.in_runs = true;
+        m.filled.whole = static_cast<double>(sites) * std::floor(static_cast<double>(site_bytes) / 64);
+        m.filled.part = site_bytes % 64 != 0 ? static_cast<double>(sites) : 0;
+        return m;
+    };
+    for (const bool far : {false, true}) {
+        const comm::costs c = zen5(far);
+        for (const std::int64_t L : {4, 8}) {
+            const auto found = halo::choose_path(c, face(L, 96, true));
+            EXPECT_EQ(found.choice, path::packed) << L;
+            EXPECT_EQ(found.why.find("as one message"), 0u) << found.why;
+            EXPECT_FALSE(halo::depends_on_distance(c, face(L, 96, true)));
+        }
+        const auto large = face(16, 96, false);
+        EXPECT_EQ(halo::choose_path(c, large).choice, far ? path::packed : path::direct);
+        EXPECT_TRUE(halo::depends_on_distance(c, large));
+    }
 }
 
 /// If the costs say that shared lines are expensive: faces in x of a field with ghosts, whose runs of 96 bytes share

@@ -72,7 +72,7 @@ void near_window_end::connect(wire_reader& card, int peer, std::uint32_t id) {
     }
     if (into_receivers_buffer_) remote_ = base + target.address;
     const path wish = core_.options.path;
-    const costs c = leaves_streaming(wish) && core_.measured ? *core_.measured : costs{};
+    const costs c = leaves_streaming(wish) && core_.measured ? *core_.measured : unmeasured_costs();
     streaming_ = streaming_watch(c, bytes, streaming_pays(wish, c, bytes));
     claims_ = c.claims_pay() && bytes > largest_in_slot && bytes <= largest_claimed();
 }

@@ -106,7 +106,8 @@ void message_engine::connect_shm() {
     cards = job_.exchange(near_, cards);
     const std::uint32_t id = core.next_plan_id++;
     const path wish = core.options.path;
-    const message_streams streams(wish, core.ranks > 1 && leaves_streaming(wish) ? measured_costs(job_) : costs{});
+    const message_streams streams(wish,
+                                  core.ranks > 1 && leaves_streaming(wish) ? measured_costs(job_) : unmeasured_costs());
     for (std::size_t i = 0; i < near_.size(); ++i) {
         const int peer = near_[i];
         wire_reader card(cards[i]);

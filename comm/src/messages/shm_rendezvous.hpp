@@ -30,6 +30,7 @@ struct message_streams {
     streaming_watch pushed; ///< the receiver's choice
     streaming_watch copied; ///< the sender's choice
     bool claims_pay;        ///< copies that don't bypass the cache claim their lines first
+    bool moved;             ///< pushed messages are moved through the sender's cache, at both ends' choice
 
     message_streams(path wish, const costs& c);
 };
@@ -94,7 +95,7 @@ class shm_rendezvous {
   private:
     // Receiver's part.
     void look_for_sender(send_record& record, std::uint64_t bytes) noexcept;
-    /// True if the sender of `bytes` should write them, bypassing its cache.
+    /// True if the sender of `bytes` should write them.
     [[nodiscard]] bool wants_push(std::uint64_t bytes) const noexcept;
     /// The sender hasn't begun to copy, although there was time: it is computing, or waits elsewhere.
     [[nodiscard]] bool is_idle(message_operation& r, const send_record& record) const noexcept;
@@ -117,7 +118,7 @@ class shm_rendezvous {
     bool fill(std::byte* to, const std::byte* from, std::size_t bytes, bool was_read) noexcept;
     /// Does what the receiver of an announced message has asked for.
     void advance_send(message_operation& s) noexcept;
-    void help_copy(message_operation& s, send_record& record, bool streaming) noexcept;
+    void help_copy(message_operation& s, send_record& record, bool pushed) noexcept;
     void stage(message_operation& s, send_record& record) noexcept;
     void withdraw_send(message_operation& s) noexcept;
     void mark_withdrawn(const message_operation& s) noexcept;

@@ -18,9 +18,7 @@ double lower_quartile(std::vector<double> values) {
 /// c.cached: without claims; from now on in the faster of the two ways.
 void choose_claims(costs& c, const write_cost& claimed) {
     if (c.cached.line_seconds > 0) c.claimed_ratio = claimed.line_seconds / c.cached.line_seconds;
-    if (c.claimed_ratio <= 0 || !c.claims_pay()) return;
-    c.cached = claimed;
-    c.streamed.large_line_seconds = 0; // there is nothing to compare it with: large messages were timed without claims
+    if (c.claimed_ratio > 0 && c.claims_pay()) c.cached = claimed;
 }
 
 /// Everything between two cores consists of taking lines. Taking a line is the measurement that is hardest to disturb:
@@ -31,11 +29,10 @@ void bound_by_lines(costs& c) {
     c.take_seconds = std::min(c.take_seconds, longest_take);
     const double take = c.take_seconds > 0 ? c.take_seconds : longest_take; // not timed if all ranks share a core
     for (write_cost* const w : {&c.cached, &c.streamed}) {
-        for (double* const line : {&w->line_seconds, &w->large_line_seconds})
-            *line = std::min(*line, 2 * take);                       // there and back; neighbouring lines overlap
+        w->line_seconds = std::min(w->line_seconds, 2 * take);       // there and back; neighbouring lines overlap
         w->message_seconds = std::min(w->message_seconds, 8 * take); // two flags, the lines before them, a fence
     }
-    c.pulled_line_seconds = std::min(c.pulled_line_seconds, 2 * take);
+    for (double* const line : {&c.run_line_seconds, &c.pulled_line_seconds}) *line = std::min(*line, 2 * take);
     c.scattered_line_seconds = std::min(c.scattered_line_seconds, 4 * take);
     // Further messages travel along with the first: their payloads and control lines overlap with other lines.
     const double lines = c.cached.line_seconds > 0 ? 3 * c.cached.line_seconds : take;
@@ -61,8 +58,7 @@ costs agreed(const std::vector<measurement>& all) {
     const auto quartile = [&](auto&& of) { return quartile_of([&](const measurement& m) { return of(m.seen); }); };
     const auto write = [&](write_cost costs::*how) {
         return write_cost{quartile([&](const costs& c) { return (c.*how).message_seconds; }),
-                          quartile([&](const costs& c) { return (c.*how).line_seconds; }),
-                          quartile([&](const costs& c) { return (c.*how).large_line_seconds; })};
+                          quartile([&](const costs& c) { return (c.*how).line_seconds; })};
     };
     const write_cost claimed{quartile_of([](const measurement& m) { return m.claimed.message_seconds; }),
                              quartile_of([](const measurement& m) { return m.claimed.line_seconds; })};
@@ -73,6 +69,9 @@ costs agreed(const std::vector<measurement>& all) {
             .run_seconds = of(&costs::run_seconds),
             .cached = write(&costs::cached),
             .streamed = write(&costs::streamed),
+            .run_line_seconds = of(&costs::run_line_seconds),
+            .moves_skip_waits =
+                std::all_of(all.begin(), all.end(), [](const measurement& m) { return m.seen.moves_skip_waits; }),
             .pulled_line_seconds = of(&costs::pulled_line_seconds),
             .scattered_line_seconds = of(&costs::scattered_line_seconds),
             .take_seconds = of(&costs::take_seconds),

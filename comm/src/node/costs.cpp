@@ -80,30 +80,25 @@ void measure_writes(const job& j, measurement& mine) {
     const std::optional<timing> t = timing_of(j);
     if (!t) return;
     write_probe pair(j, t->partner, 1, write_probe::largest);
-    std::optional<write_probe> large;
     std::optional<joint_probe> both;
-    if (t->own_cores && j.memory().bytes() >= joint_probe::least_slab) {
-        large.emplace(j, t->partner, 1, write_probe::large);
-        both.emplace(j, t->partner);
-    }
+    if (t->own_cores && j.memory().bytes() >= joint_probe::least_slab) both.emplace(j, t->partner);
     if (t->partner < 0) return;
     const core_for_now alone(j.core(), t->processor);
     costs& c = mine.seen;
     mine.claimed = pair.write_seconds(writes::claimed);
     c.cached = pair.write_seconds(writes::filled);
+    c.run_line_seconds = pair.write_seconds(writes::in_runs).line_seconds;
     c.streamed = pair.write_seconds(writes::streamed);
     c.pulled_line_seconds = pair.write_seconds(writes::pulled).line_seconds;
     c.scattered_line_seconds = pair.write_seconds(writes::scattered).line_seconds;
     c.take_seconds = pair.take_seconds();
     if (!both) return;
-    c.cached.large_line_seconds = large->large_line_seconds(writes::filled);
-    c.streamed.large_line_seconds = large->large_line_seconds(writes::streamed);
     c.alone_seconds = both->seconds_of(false);
     c.joint_seconds = both->seconds_of(true);
 }
 
 measurement measure(const job& j) {
-    measurement mine;
+    measurement mine{.seen = unmeasured_costs()};
     costs& c = mine.seen;
     measure_copies(c);
     constexpr std::uint32_t many = 8;
@@ -137,6 +132,8 @@ const costs& measured_costs(const job& j) {
 void measure_at_start(const job& j) {
     if (j.ranks() > 1 && leaves_streaming(j.options().path) && j.core().all_share_memory) measured_costs(j);
 }
+
+costs unmeasured_costs() { return {.moves_skip_waits = moves_skip_waits()}; }
 
 void assume_costs(const job& j, const costs& c) { j.core().measured = c; }
 

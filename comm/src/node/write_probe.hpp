@@ -25,6 +25,7 @@ enum class writes {
     claimed,  ///< through the cache, lines claimed, then filled
     filled,   ///< through the cache, lines filled one after the other
     streamed, ///< lines filled by stores that bypass the cache
+    in_runs,  ///< through the cache, short runs copied one by one
     pulled,   ///< a word of each line is changed, and the reader copies the lines
     /// A few lines of each page, filled by half, from the other halves of the lines that the peer writes meanwhile.
     scattered
@@ -63,12 +64,6 @@ class write_probe {
         cost.message_seconds = std::max(0.0, small - cost.line_seconds * static_cast<double>(small_bytes / line));
         return cost;
     }
-    /// Time per line of a message of this probe's size; 0 if the partner shares no memory.
-    [[nodiscard]] double large_line_seconds(writes how) {
-        if (!shared_) return 0;
-        step(source_.size(), how); // the lines of slots and source are where they are from now on
-        return least_seconds(4, [&] { step(source_.size(), how); }) / static_cast<double>(source_.size() / line);
-    }
     /// Time to get a line back from the partner, who has read it; 0 if the partner shares no memory.
     [[nodiscard]] double take_seconds() {
         if (!shared_) return 0;
@@ -85,12 +80,10 @@ class write_probe {
         return seconds(*middle);
     }
     static constexpr std::size_t largest = std::size_t{64} << 10;
-    /// Of a probe for large_line_seconds(): with its two slots it outgrows second-level caches of 1 and 2 MiB, as a
-    /// face of 16^3 sites of 192 bytes does.
-    static constexpr std::size_t large = std::size_t{768} << 10;
 
   private:
     static constexpr std::size_t line = 64, least = 8;
+    static constexpr std::size_t run = 96;  ///< bytes, of a face that is one site thick: a half-spinor
     static constexpr std::size_t leap = 15; ///< lines, as from row to row of a small box with ghosts
     template <class Step>
     double seconds_of(Step&& step) {
@@ -112,6 +105,9 @@ class write_probe {
             } else if (how == writes::streamed) {
                 stream_bytes(target, source_.data(), bytes);
                 finish_streams();
+            } else if (how == writes::in_runs) {
+                for (std::size_t i = 0; i < bytes; i += run)
+                    std::memcpy(target + i, source_.data() + i, std::min(run, bytes - i));
             } else if (how != writes::scattered) {
                 if (how == writes::claimed) claim_lines(target, target + bytes);
                 copy_bytes(target, source_.data(), bytes);

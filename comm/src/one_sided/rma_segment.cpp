@@ -101,7 +101,7 @@ void rma_segment::meet(const std::string& name, std::string_view shape, std::spa
         out.push_back(block_card{name, std::string(shape), n, start, lines, payload_bytes}.written());
     const std::vector<std::string> in = job.exchange(ranks, out);
     const path wish = job.options().path;
-    const costs c = job.ranks() > 1 && leaves_streaming(wish) ? measured_costs(job) : costs{};
+    const costs c = job.ranks() > 1 && leaves_streaming(wish) ? measured_costs(job) : unmeasured_costs();
     largest_claimed_ = c.claims_pay() ? largest_claimed() : 0;
     job.collectively([&] {
         for (std::size_t n = 0; n < ranks.size(); ++n) {

@@ -16,25 +16,21 @@ namespace halocline::comm {
 struct write_cost {
     double message_seconds = 0; ///< per message
     double line_seconds = 0;    ///< per cache line of 64 bytes
-    /// The same for messages of large_bytes and more, which outgrow a second-level cache. 0: not measured, as where
-    /// claims pay; then as above.
-    double large_line_seconds = 0;
-    static constexpr std::size_t large_bytes = std::size_t{256} << 10;
-
-    [[nodiscard]] double seconds(double lines) const {
-        const bool large = large_line_seconds > 0 && 64 * lines >= double{large_bytes};
-        return message_seconds + (large ? large_line_seconds : line_seconds) * lines;
-    }
+    [[nodiscard]] double seconds(double lines) const { return message_seconds + line_seconds * lines; }
 };
 
 /// The cache lines that a message is written into.
 struct written_lines {
     double whole = 0; ///< filled completely: these can bypass the cache
     double part = 0;  ///< filled partly, where runs begin and end: these go through the cache in any case
+    /// Are they filled by short runs? Otherwise by moves of many lines (copy_bytes()).
+    bool in_runs = false;
 
     written_lines() = default;
     /// The lines of a contiguous message.
-    written_lines(std::size_t bytes) : whole(static_cast<double>(bytes) / 64) {}
+    written_lines(std::size_t bytes, bool short_runs = false)
+        : whole(static_cast<double>(bytes) / 64), in_runs(short_runs) {}
+    [[nodiscard]] double all() const { return whole + part; }
 };
 
 struct costs {
@@ -48,6 +44,10 @@ struct costs {
     /// (claims_pay()), and with streaming stores (stream_bytes.hpp). Both 0 if no two ranks share memory, or all share
     /// one core.
     write_cost cached{}, streamed{};
+    /// The time per line of such a message through the cache that is copied in short runs; 0 if not measured.
+    double run_line_seconds = 0;
+    /// comm::moves_skip_waits(), of all ranks. Short runs take longer there, and claims don't help.
+    bool moves_skip_waits = false;
     /// The time per line of such a message that its receiver copies from where its sender has changed one word of each
     /// line; 0 if not measured.
     double pulled_line_seconds = 0;
@@ -71,8 +71,14 @@ struct costs {
     /// to lines that are away wait for each other, 1 to 1.2 where they don't (docs/decisions/0010).
     [[nodiscard]] bool claims_pay() const {
         constexpr double clearly_less = 0.93;
-        return claimed_ratio < clearly_less; // or not measured
+        return !moves_skip_waits && claimed_ratio < clearly_less; // or not measured
     }
+    /// The time per line through the cache of lines that short runs fill, or that are claimed.
+    [[nodiscard]] double seconds_per_run_line() const {
+        return moves_skip_waits ? std::max(run_line_seconds, cached.line_seconds) : cached.line_seconds;
+    }
+    /// Are these lines written best by moves, near and far? Past the cache the receiver fetches them from memory.
+    [[nodiscard]] bool best_moved(const written_lines& l) const { return moves_skip_waits && !l.in_runs; }
     /// Were the two cores far apart when these were measured? A cached line then takes 2 to 3 times as long as a streamed
     /// one; between near cores 0.6 to 1.2 times. Where lines written in full don't wait for those that they replace
     /// (Zen 5), it is a pulled line that takes so long.
@@ -82,18 +88,20 @@ struct costs {
     /// The costs of a message that would be pulled, in place of one that would be pushed through the cache.
     [[nodiscard]] costs of_pulled() const {
         costs c = *this;
-        for (double* const line : {&c.cached.line_seconds, &c.cached.large_line_seconds})
-            if (*line > 0) *line = std::max(*line, pulled_line_seconds);
+        c.moves_skip_waits = false; // the lines are not moved
+        c.cached.line_seconds = std::max(c.cached.line_seconds, pulled_line_seconds);
         return c;
     }
-    [[nodiscard]] double cached_seconds(const written_lines& l) const { return cached.seconds(l.whole + l.part); }
+    [[nodiscard]] double cached_seconds(const written_lines& l) const {
+        return cached.message_seconds + (l.in_runs ? seconds_per_run_line() : cached.line_seconds) * l.all();
+    }
     [[nodiscard]] double streamed_seconds(const written_lines& l) const {
         return streamed.seconds(l.whole) + part_seconds(l);
     }
     /// Time for the part of a streamed message that goes through the cache. A line there takes less than a line of a
     /// cached message, because fewer wait for each other: 17 ns instead of 24 (faces of 8^4 sites of 96 bytes cut in x,
     /// cores far apart).
-    [[nodiscard]] double part_seconds(const written_lines& l) const { return 0.77 * cached.line_seconds * l.part; }
+    [[nodiscard]] double part_seconds(const written_lines& l) const { return 0.77 * seconds_per_run_line() * l.part; }
 };
 
 /// The least ratio between the time of a line for cores that share no cache and for cores that do.
@@ -121,14 +129,18 @@ inline constexpr double joint_margin = 1.1;
 /// the caller asked for it, or if it was measured to be clearly faster.
 [[nodiscard]] inline bool streaming_pays(path wish, const costs& c, const written_lines& l) {
     if (!leaves_streaming(wish)) return wish == path::streamed;
+    if (c.best_moved(l)) return false;
     return streaming_margin * c.streamed_seconds(l) < c.cached_seconds(l); // false if nothing was measured
 }
 
 /// The costs of this job. The first call measures and is collective, later ones are local; where all ranks share memory
 /// they are measured when the job starts, unless job_options::path asks for a specific path.  Err: job_error.
-/// Cost: a few milliseconds once; two small channel sets between pairs of neighbouring ranks, up to three between the
-/// pairs that time their writes; for that time some 2 MiB of the slab.
+/// Cost: a few milliseconds once; two small channel sets between pairs of neighbouring ranks, up to two between the
+/// pairs that time their writes; for that time up to 2 MiB of the slab.
 const costs& measured_costs(const job& j);
+
+/// What is known where nothing was measured: no time, but how this processor writes.
+[[nodiscard]] costs unmeasured_costs();
 
 /// Makes measured_costs() return `c` from now on, for known machines and for tests.  Pre: the same on every rank.
 void assume_costs(const job& j, const costs& c);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// memcpy without its worst case. C libraries copy more than 2 KiB by the instruction `rep movsb`. Some processors (Zen 3)
-// take 20 times as long for that if the target begins 1 to 31 bytes after the source, modulo 4096. Large arrays from
-// malloc do begin 16 bytes after a page, and what is copied to them, at a page (docs/decisions/0050-copies-by-pieces.md).
+// memcpy without its worst cases. C libraries copy more than 2 KiB by the instruction `rep movsb`. Some processors
+// (Zen 3) take 20 times as long for that if the target begins 1 to 31 bytes after the source, modulo 4096. Large arrays
+// from malloc do begin 16 bytes after a page, and what is copied to them, at a page. Others (Zen 5) are the faster for
+// it, up to 3 times where lines are away, but glibc leaves it on AMD where a copy is larger than a second-level cache
+// (docs/decisions/0050-copies-by-pieces.md).
 #pragma once
 
 #include <algorithm>
@@ -11,6 +13,18 @@
 
 namespace halocline::comm {
 
+/// Does this processor write whole lines by `rep movsb` without waiting for those that they replace (Zen 5 and later)?
+/// Stores of vectors wait there: in lines that another core has read they take 2 (near) to 4 times as long (far).
+[[nodiscard]] bool moves_skip_waits() noexcept;
+
+namespace detail {
+
+/// copy_bytes() of more than largest_move.
+void copy_large(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
+inline constexpr std::size_t largest_move = std::size_t{512} << 10;
+
+} // namespace detail
+
 /// to[0, bytes) = from[0, bytes).  Pre: no overlap.
 inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
     constexpr std::size_t piece = 2048;
@@ -18,6 +32,7 @@ inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) 
     const std::uintptr_t behind =
         (reinterpret_cast<std::uintptr_t>(to) - reinterpret_cast<std::uintptr_t>(from)) % page;
     if (bytes <= piece || behind == 0 || behind >= close) {
+        if (bytes > detail::largest_move) return detail::copy_large(to, from, bytes);
         if (bytes > 0) std::memcpy(to, from, bytes);
         return;
     }

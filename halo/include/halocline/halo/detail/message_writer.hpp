@@ -37,6 +37,8 @@ class message_writer {
     /// Bytes of the whole message.
     [[nodiscard]] std::size_t bytes() const noexcept { return field_bytes() * static_cast<std::size_t>(fields_); }
 
+    /// The lines of the message, as the copies fill them unless they are streamed.
+    [[nodiscard]] comm::written_lines lines() const noexcept;
     /// From now on the message is written as `watch` says, into memory shared with the peer.
     /// Pre: it may be streamed only if sites are small enough (message_stores.hpp).  Cost: may allocate.
     void follow(const path_watch& watch);
