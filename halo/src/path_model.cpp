@@ -16,8 +16,9 @@ std::string microseconds(double seconds) {
 
 /// Costs that would have been measured if the cores were in the other place: near each other instead of far apart, or
 /// the reverse. Lines that go through the cache take twice as long there, or half (EPYC: 9 to 11 ns near, 19 to 21 far);
-/// those of short runs where moves skip waits 3.3 times as long (Zen 5: 4.4 to 5 ns, 15 to 16); those that bypass it, and
-/// copies, as long as here.
+/// those that bypass it, and copies, as long as here. Where moves skip waits (Zen 5), lines in short runs, and pulled
+/// ones, take 3.3 times as long far (4.4 to 5 ns near, 15 to 16 far), and those that bypass the cache less (5 to 5.4
+/// near, 3.4 to 3.8 far).
 comm::costs in_the_other_place(const comm::costs& c) {
     const auto scale = [&](double& seconds, double far_by_near) {
         seconds *= c.were_far() ? 1 / far_by_near : far_by_near;
@@ -25,7 +26,8 @@ comm::costs in_the_other_place(const comm::costs& c) {
     comm::costs other = c;
     for (double* const time : {&other.flag_seconds, &other.cached.line_seconds, &other.scattered_line_seconds})
         scale(*time, 2);
-    scale(other.run_line_seconds, 3.3);
+    for (double* const time : {&other.run_line_seconds, &other.pulled_line_seconds}) scale(*time, 3.3);
+    if (c.moves_skip_waits) scale(other.streamed.line_seconds, 0.7);
     return other;
 }
 
@@ -44,14 +46,20 @@ verdict<path> choose_path(const comm::costs& c, const message_outline& m) {
         return {path::packed, "out of a slot, " + microseconds(slot) + ", takes no longer than a free flag, " +
                                   microseconds(c.flag_seconds)};
     const comm::written_lines one(m.bytes, m.in_runs);
-    const bool past = comm::streaming_pays(path::automatic, c, one), moved = !past && c.best_moved(one);
-    if (m.filled.part > 0 ? past || moved : moved && m.filled.in_runs) {
-        constexpr double writes = 0.5; // of a copy: what it reads is in the time of a line
-        const double as_one = (past ? c.streamed_seconds(one) : c.cached_seconds(one)) + writes * copy;
+    constexpr double writes = 0.5; // of a copy: what it reads is in the time of a line
+    if (m.filled.part > 0 && comm::streaming_pays(path::automatic, c, one)) {
+        const double past = c.streamed_seconds(one) + writes * copy;
         const double in_place = std::min(c.cached_seconds(m.filled), c.streamed_seconds(m.filled));
-        if (as_one < in_place)
-            return {path::packed, (past ? "past the cache as one message, " : "as one message, ") +
-                                      microseconds(as_one) + ", takes less than in place, " + microseconds(in_place)};
+        if (past < in_place)
+            return {path::packed, "past the cache as one message, " + microseconds(past) +
+                                      ", takes less than in place, " + microseconds(in_place)};
+    }
+    // Near a step would gain an eighth at most, and an exchange alone take 1.5 to 1.8 times as long.
+    if (m.filled.in_runs && c.best_moved(one) && c.were_far()) {
+        const double moved = c.cached_seconds(one) + writes * copy, in_place = c.cached_seconds(m.filled);
+        if (moved < in_place)
+            return {path::packed, "moved as one message, " + microseconds(moved) + ", takes less than in place, " +
+                                      microseconds(in_place)};
     }
     return {path::direct, "out of a slot, " + microseconds(slot) + ", takes longer than a free flag, " +
                               microseconds(c.flag_seconds)};

@@ -44,7 +44,8 @@ struct message_outline {
 
 /// Direct or packed, for the message between this rank and a peer. Direct if both ends choose it. An end chooses direct
 /// if (1) the lines that ghosts share with sites cost less than a second copy, (2) draining a slot takes longer than a
-/// free flag, and (3) bypassing the cache as one message, and a second copy, take longer than filling the ghosts.
+/// free flag, and (3) writing one message past the cache, or by moves where these skip waits, and a second copy, don't
+/// take less than filling the ghosts.
 verdict<path> choose_path(const comm::costs& c, const message_outline& m);
 
 /// Is that message direct while cores are near each other, and packed while they are far apart? Times of lines and

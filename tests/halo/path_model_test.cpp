@@ -148,9 +148,9 @@ TEST(PathModel, WritesFacesDirectlyWhereRanksShareCores) {
     EXPECT_EQ(halo::choose_path(c, {face_of(8, 96), 1, 512}).choice, path::packed); // it would share its lines
 }
 
-/// As on Zen 5: runs of 96 bytes take 2 (near) or 4 times as long as one move of what they are gathered to. What is not
-/// gathered, since it is too large, only gains past the cache.
-TEST(PathModel, PacksWhatIsGatheredWhereMovesSkipWaits) {
+/// As on Zen 5: short runs take 2 (near) or 4 times as long as one move of what they are gathered to. What is not
+/// gathered, since it is too large, gains past the cache.
+TEST(PathModel, PacksFarWhatIsGatheredWhereMovesSkipWaits) {
     const auto zen5 = [](bool far) {
         return comm::costs{.flag_seconds = far ? 4e-7 : 1.2e-7,
                            .copy_seconds_per_byte = 30e-12,
@@ -173,12 +173,18 @@ TEST(PathModel, PacksWhatIsGatheredWhereMovesSkipWaits) {
     };
     for (const bool far : {false, true}) {
         const comm::costs c = zen5(far);
-        for (const std::int64_t L : {4, 8}) {
-            const auto found = halo::choose_path(c, face(L, 96, true));
-            EXPECT_EQ(found.choice, path::packed) << L;
-            EXPECT_EQ(found.why.find("as one message"), 0u) << found.why;
-            EXPECT_FALSE(halo::depends_on_distance(c, face(L, 96, true)));
-        }
+        for (const std::int64_t L : {4, 8, 16})
+            for (const std::size_t site_bytes : {96, 192}) {
+                const auto m = face(L, site_bytes, true);
+                const auto found = halo::choose_path(c, m);
+                EXPECT_EQ(found.choice, far ? path::packed : path::direct)
+                    << L << ", " << site_bytes << ": " << found.why;
+                EXPECT_EQ(found.why.find("moved as one message") == 0, far) << found.why;
+                EXPECT_TRUE(halo::depends_on_distance(c, m)) << L << ", " << site_bytes;
+                comm::costs elsewhere = c;
+                elsewhere.moves_skip_waits = false;
+                EXPECT_NE(halo::choose_path(elsewhere, m).why.find("moved as one message"), 0u);
+            }
         const auto large = face(16, 96, false);
         EXPECT_EQ(halo::choose_path(c, large).choice, far ? path::packed : path::direct);
         EXPECT_TRUE(halo::depends_on_distance(c, large));
