@@ -9,7 +9,7 @@ namespace halocline::bench::p2p {
 /// Counts of all slices of one contender on one rank, or of both ranks.
 struct message_ways {
     double arrived = 0;
-    double pushed = 0; ///< copied by their sender, bypassing the cache
+    double pushed = 0; ///< copied by their sender
     double copied = 0; ///< first copied into their sender's slab
 
     /// Adds what happened between two readings of a messenger's counts.
@@ -20,7 +20,7 @@ struct message_ways {
     }
     /// Which other way they took; nullptr: that of limits.hpp, except for at most one message in a hundred.
     [[nodiscard]] const char* other_way() const {
-        if (pushed > arrived / 100) return "past the cache";
+        if (pushed > arrived / 100) return "written by the sender";
         return copied > arrived / 100 ? "copied first" : nullptr;
     }
 };

@@ -108,7 +108,7 @@ struct message_counts {
     std::uint64_t frame_pieces = 0;   ///< frames in which the other called ones arrived
     std::uint64_t not_registered = 0; ///< messages, sent or received, whose memory could not be registered
     std::uint64_t unexpected = 0;     ///< messages that came before their receive
-    std::uint64_t pushed = 0;         ///< synergistic ones that were left to their sender, which bypassed its cache
+    std::uint64_t pushed = 0;         ///< synergistic ones that were left to their sender, past its cache or by moves
     std::uint64_t copied = 0;         ///< sends of this rank that ended once copied into its slab
     std::uint64_t copied_past = 0;    ///< of these, copied past its cache
     std::uint64_t pieces_sent = 0;    ///< pieces of synergistic messages that this rank copied as their sender
