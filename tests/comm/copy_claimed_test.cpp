@@ -24,6 +24,21 @@ TEST(CopyClaimed, EqualsAPlainCopyAndTouchesNothingElse) {
         }
 }
 
+/// By pieces of 512 KiB where moves skip waits.
+TEST(CopyBytes, EqualsAPlainCopyWhereItIsLarge) {
+    constexpr std::size_t piece = std::size_t{512} << 10;
+    for (const std::size_t bytes : {piece - 1, piece, piece + 1, 2 * piece, 3 * piece + 100}) {
+        std::vector<std::byte> from(bytes), to(bytes + 64, std::byte{0xa5});
+        for (std::size_t i = 0; i < bytes; ++i) from[i] = static_cast<std::byte>(i * 7 + i / 256);
+        std::vector<std::byte> expected = to;
+        std::memcpy(expected.data(), from.data(), bytes);
+
+        halocline::comm::copy_bytes(to.data(), from.data(), bytes);
+
+        EXPECT_TRUE(to == expected) << bytes << " bytes";
+    }
+}
+
 /// Targets that begin 0 to 64 bytes behind their source, modulo a page: by pieces from 1 to 31.
 TEST(CopyBytes, EqualsAPlainCopyAtEveryDistance) {
     constexpr std::size_t page = 4096, room = 16 * page;

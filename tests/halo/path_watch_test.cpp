@@ -73,6 +73,19 @@ TEST(PathWatch, StaysWithSmallMessagesAndWithoutMeasurement) {
     EXPECT_FALSE(unmeasured.watches());
 }
 
+TEST(PathWatch, WatchesOnlyShortRunsWhereMovesSkipWaits) {
+    comm::costs c = near();
+    c.moves_skip_waits = true;
+    c.run_line_seconds = 2 * c.cached.line_seconds;
+    path_watch moved(c, 16384, false), in_runs(c, {16384, true}, false);
+
+    EXPECT_FALSE(moved.watches());
+    decide_at(moved, {1000, 1000}, false);
+    decide_at(in_runs, {1000, 1000}, true);
+    EXPECT_TRUE(in_runs.streamed());
+    EXPECT_FALSE(in_runs.may_claim());
+}
+
 TEST(PathWatch, ClaimsLinesThatAreAway) {
     path_watch watch(near(), 1024, false);
 

@@ -29,9 +29,4 @@ bool moves_skip_waits() noexcept {
     return known;
 }
 
-void detail::copy_large(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
-    const std::size_t piece = moves_skip_waits() ? largest_move : bytes;
-    for (std::size_t at = 0; at < bytes; at += piece) std::memcpy(to + at, from + at, std::min(piece, bytes - at));
-}
-
 } // namespace halocline::comm

@@ -73,7 +73,7 @@ struct costs {
         constexpr double clearly_less = 0.93;
         return !moves_skip_waits && claimed_ratio < clearly_less; // or not measured
     }
-    /// The time per line through the cache of lines that short runs fill, or that are claimed.
+    /// The time per line of what short runs fill through the cache.
     [[nodiscard]] double seconds_per_run_line() const {
         return moves_skip_waits ? std::max(run_line_seconds, cached.line_seconds) : cached.line_seconds;
     }

@@ -17,25 +17,17 @@ namespace halocline::comm {
 /// Stores of vectors wait there: in lines that another core has read they take 2 (near) to 4 times as long (far).
 [[nodiscard]] bool moves_skip_waits() noexcept;
 
-namespace detail {
-
-/// copy_bytes() of more than largest_move.
-void copy_large(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
-inline constexpr std::size_t largest_move = std::size_t{512} << 10;
-
-} // namespace detail
-
 /// to[0, bytes) = from[0, bytes).  Pre: no overlap.
 inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
-    constexpr std::size_t piece = 2048;
+    constexpr std::size_t small = 2048, large = std::size_t{512} << 10;
     constexpr std::uintptr_t page = 4096, close = 32;
     const std::uintptr_t behind =
         (reinterpret_cast<std::uintptr_t>(to) - reinterpret_cast<std::uintptr_t>(from)) % page;
-    if (bytes <= piece || behind == 0 || behind >= close) {
-        if (bytes > detail::largest_move) return detail::copy_large(to, from, bytes);
-        if (bytes > 0) std::memcpy(to, from, bytes);
-        return;
-    }
+    std::size_t piece = bytes;
+    if (bytes > small && behind > 0 && behind < close)
+        piece = small;
+    else if (bytes > large && moves_skip_waits())
+        piece = large;
     for (std::size_t at = 0; at < bytes; at += piece) std::memcpy(to + at, from + at, std::min(piece, bytes - at));
 }
 
