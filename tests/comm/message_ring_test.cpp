@@ -91,7 +91,7 @@ TEST(MessageRing, LargeMessagesSayTheirBytesInTheAnnouncement) {
     stream s(true);
     constexpr std::uint64_t large = (std::uint64_t{1} << 40) + 3;
 
-    s.out.announce({.bytes = large, .place = {}}, {1, 2, 0});
+    s.out.announce([&] { return announcement{.bytes = large, .place = {}}; }, {1, 2, 0});
 
     ASSERT_NE(s.in.next().cell, nullptr);
     EXPECT_EQ(s.in.next().cell->message_bytes(), large);

@@ -154,6 +154,38 @@ TEST(MessengerPush, CopiesFollowTheMachineToo) {
             });
 }
 
+/// Where moves skip waits, answered messages are copied first while cores are far apart, all that there is a place for,
+/// and never past the cache.
+TEST(MessengerPush, MovedCopiesFollowTheDistance) {
+    constexpr std::uint64_t places = 16, looks = 4;
+    for (const bool far : {false, true})
+        for (const std::size_t n : {1024, 1025, 4095, 16384, 16385})
+            run_threads(2, [&](const job& j) {
+                costs c = made_up(far);
+                c.moves_skip_waits = true;
+                c.pulled_line_seconds = c.cached.line_seconds;
+                assume_costs(j, c);
+                messenger m(j);
+                EXPECT_NE(m.describe().find("; copied first up to 16384 bytes when a line takes more than"),
+                          std::string::npos)
+                    << m.describe();
+                bytes data(n, &j.memory());
+                const bool copied = n > 1024 && n <= 16384;
+                for (std::uint64_t k = 1; k <= places + looks - 1; ++k) there_and_back(m, data, j.rank(), k);
+                EXPECT_EQ(m.counts().copied, copied ? places + looks - 1 : 0) << n;
+
+                // After the last look each machine turns out to be the other: the copies begin, or end.
+                for (std::uint64_t k = 1; k <= 3; ++k) there_and_back(m, data, j.rank(), k);
+                const std::uint64_t more = m.counts().copied - (copied ? places + looks - 1 : 0);
+                if (copied && far) // the last of the first looks; more on a slow machine
+                    EXPECT_TRUE(more >= 1 && more <= 3) << more;
+                else
+                    EXPECT_EQ(more, copied ? 3u : 0u) << n;
+                EXPECT_EQ(m.counts().copied_past, 0u);
+                j.barrier();
+            });
+}
+
 TEST(MessengerPush, AMachineThatIsAsItWasChangesNothing) {
     run_threads(2, [](const job& j) {
         costs c = made_up(false);

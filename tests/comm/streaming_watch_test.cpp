@@ -114,6 +114,23 @@ TEST(StreamingBounds, WhereMovesSkipWaitsOnlyShortRunsFollow) {
         }
 }
 
+/// Half-way between near and far, whatever messages cost.
+TEST(StreamingBounds, OfDistanceLieBetweenThePlaces) {
+    for (const std::vector<costs>* jobs : {&far_apart, &near})
+        for (costs c : *jobs) {
+            const bool far = jobs == &far_apart;
+            const streaming_bounds bounds = streaming_bounds::of_distance(c);
+            const double here = 1e9 * c.take_seconds, there = far ? here / 3.5 : here * 3.5;
+            for (const bool before : {false, true}) {
+                EXPECT_EQ(bounds.streamed(before, ticks_of(here)), far) << bounds.describe_times();
+                EXPECT_EQ(bounds.streamed(before, ticks_of(there)), !far) << bounds.describe_times();
+            }
+            EXPECT_EQ(streaming_watch::of_distance(c).streamed(), far);
+        }
+    EXPECT_FALSE(streaming_watch::of_distance(costs{}).watches());
+    EXPECT_FALSE(streaming_watch::of_distance(costs{}).streamed());
+}
+
 TEST(StreamingWatch, LooksOnlyWhereAnythingMayChange) {
     costs flags_only = near.front(); // however far away lines may be, only the flag counts
     flags_only.cached.message_seconds = flags_only.flag_seconds;

@@ -24,7 +24,7 @@ void for_each_line(Slot& slot, std::size_t bytes, Copy&& copy) noexcept {
 }
 
 /// Stores everything but the payload, which is there already. The number goes last: it is the flag.
-void publish(message_cell& cell, std::uint64_t number, std::uint32_t bytes, const ring_writer::label& l) noexcept {
+void publish(message_cell& cell, std::uint64_t number, std::uint32_t bytes, ring_writer::label l) noexcept {
     cell.tag = l.tag;
     cell.context = l.context;
     cell.bytes = bytes;
@@ -44,7 +44,7 @@ bool ring_writer::look_for_slots() noexcept {
     return slots_sent_ - slots_taken_ < link_layout::slots;
 }
 
-bool ring_writer::send(std::span<const std::byte> data, const label& l) noexcept {
+bool ring_writer::send(std::span<const std::byte> data, label l) noexcept {
     const std::size_t bytes = data.size();
     if (bytes <= in_cell) {
         message_cell* const cell = free_cell();
@@ -65,9 +65,8 @@ bool ring_writer::send(std::span<const std::byte> data, const label& l) noexcept
     return true;
 }
 
-void ring_writer::announce(const announcement& a, const label& l, std::uint32_t kind) noexcept {
+void ring_writer::publish_announced(label l, std::uint32_t kind) noexcept {
     message_cell& cell = ring_->of(cells_sent_);
-    std::memcpy(cell.payload, &a, sizeof a);
     publish(cell, cells_sent_++ + slots_sent_ + 1, kind, l);
 }
 

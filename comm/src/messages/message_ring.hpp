@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <span>
 
 namespace halocline::comm {
@@ -28,11 +29,17 @@ class ring_writer {
     };
     /// Sends a message with its bytes, at most messenger_options::largest_immediate.
     /// False: the reader has not taken enough yet.
-    [[nodiscard]] bool send(std::span<const std::byte> data, const label& l) noexcept;
+    [[nodiscard]] bool send(std::span<const std::byte> data, label l) noexcept;
     /// Is there room for an announcement?
     [[nodiscard]] bool has_cell() noexcept { return free_cell() != nullptr; }
-    /// Announces that a large message can be fetched, or withdraws the announcement.  Pre: has_cell().
-    void announce(const announcement& a, const label& l, std::uint32_t kind = message_cell::announced) noexcept;
+    /// Announces that a large message can be fetched, or withdraws the announcement, which make() returns.
+    /// It is made in the cell: if it were copied there by wider loads than it was stored with, they would wait for all
+    /// stores before it, often a whole message on its way to another core.  Pre: has_cell().
+    template <class Make>
+    void announce(Make&& make, label l, std::uint32_t kind = message_cell::announced) noexcept {
+        ::new (ring_->of(cells_sent_).payload) announcement(make());
+        publish_announced(l, kind);
+    }
     /// A message from the reader states how many slots it has taken, modulo 2^32; possibly older than what is known.
     void credit(std::uint32_t slots_taken) noexcept {
         const auto more = static_cast<std::int32_t>(slots_taken - static_cast<std::uint32_t>(slots_taken_));
@@ -42,6 +49,8 @@ class ring_writer {
     }
 
   private:
+    /// The rest of announce().
+    void publish_announced(label l, std::uint32_t kind) noexcept;
     /// nullptr: the reader has not taken enough yet.
     message_cell* free_cell() noexcept {
         return cells_sent_ - cells_taken_ < cell_ring::size || look_for_cells() ? &ring_->of(cells_sent_) : nullptr;

@@ -36,7 +36,7 @@ bool shm_link::try_send_without_bell(message_operation& s) noexcept {
     message_operation* const announced = copied_if_quicker(s);
     if (announced == nullptr) return false;
     if (announced != &s) s.finish();
-    out_.announce(large_.announce(*announced), label_for(s.tag, s.context));
+    out_.announce([&] { return large_.announce(*announced); }, label_for(s.tag, s.context));
     taken_at_announcement_ = in_.taken();
     return true;
 }
@@ -111,7 +111,7 @@ bool shm_link::take_announced_alone(ring_reader::place p, std::span<std::byte> i
 
 void shm_link::tell_withdrawn() noexcept {
     while (large_.has_untold() && out_.has_cell())
-        out_.announce(large_.take_untold(), label_for(0, 0), message_cell::withdrawn);
+        out_.announce([&] { return large_.take_untold(); }, label_for(0, 0), message_cell::withdrawn);
 }
 
 void shm_link::take_withdrawal(const announcement& a) noexcept {

@@ -32,8 +32,9 @@ streaming_watch watch_of(path wish, const costs& c, std::size_t bytes) {
 // What is not pushed is pulled. Copies follow one size in the middle of theirs. In a stream, smaller ones gain more
 // than the costs promise, which are of messages that come one by one.
 message_streams::message_streams(path wish, const costs& c)
-    : pushed(watch_of(wish, c.of_pulled(), least_pushed)), copied(watch_of(wish, c, link_layout::copy_bytes / 2)),
-      claims_pay(c.claims_pay()), moved(leaves_streaming(wish) && c.moves_skip_waits) {}
+    : moved(leaves_streaming(wish) && c.moves_skip_waits), pushed(watch_of(wish, c.of_pulled(), least_pushed)),
+      copied(moved ? streaming_watch::of_distance(c) : watch_of(wish, c, link_layout::copy_bytes / 2)),
+      claims_pay(c.claims_pay()) {}
 
 shm_rendezvous::shm_rendezvous(messenger_core& core, int peer, message_place own, message_place theirs,
                                const peer_memory& memory, const message_streams& streams)
@@ -65,23 +66,25 @@ message_operation* shm_rendezvous::copy(const message_operation& s) noexcept {
     ++core_.counts.copied;
     if (fill(copy.data, s.data, s.bytes, s.bytes / 2 < earlier)) {
         ++core_.counts.copied_past;
-    } else if (s.bytes <= most_prefetched && copies_[next_copy_].bytes > 0) {
-        // The next message often has the same size. Not the first time, which would touch new pages.
+    } else if (!streams_.moved && s.bytes <= most_prefetched && copies_[next_copy_].bytes > 0) {
+        // The next message often has the same size. Not the first time, which would touch new pages. Moves replace lines
+        // without fetching them.
         for (std::size_t at = 0; at < s.bytes; at += 64) prefetch_for_writing(outbox_->copy[next_copy_] + at);
     }
+    // Its receiver has probably read the next place long ago, and said so in this line.
+    if (const message_operation& next = copies_[next_copy_]; !next.done())
+        __builtin_prefetch(&records_[next.record].receiver);
     return &copy;
 }
 
 bool shm_rendezvous::fill(std::byte* to, const std::byte* from, std::size_t bytes, bool was_read) noexcept {
-    if (bytes >= message_streams::least_copied) {
-        // A line that the receiver has not read would look as if it were near, or time a page fault.
-        if (const std::uint64_t now = ticks(); was_read && streams_.copied.due(now))
-            streams_.copied.read(ticks_to_take(to + bytes / 2), now);
-        if (streams_.copied.streamed()) {
-            stream_bytes(to, from, bytes);
-            finish_streams();
-            return true;
-        }
+    // A line that the receiver has not read would look as if it were near, or time a page fault.
+    if (const std::uint64_t now = ticks(); was_read && streams_.copied.due(now))
+        streams_.copied.read(ticks_to_take(to + bytes / 2), now);
+    if (bytes >= message_streams::least_copied && streams_.copied.streamed() && !streams_.moved) {
+        stream_bytes(to, from, bytes);
+        finish_streams();
+        return true;
     }
     if (streams_.claims_pay)
         copy_claimed(to, from, bytes);
@@ -381,7 +384,11 @@ std::string shm_rendezvous::describe() const {
         text +=
             "; messages from " + std::to_string(message_streams::least_pushed) + " bytes on are moved by their senders";
     add(streams_.pushed, "messages", message_streams::least_pushed);
-    add(streams_.copied, "copies", message_streams::least_copied);
+    if (!streams_.moved)
+        add(streams_.copied, "copies", message_streams::least_copied);
+    else if (streams_.copied.watches())
+        text += "; copied first up to " + std::to_string(link_layout::copy_bytes) + " bytes " +
+                streams_.copied.describe_times() + (streams_.copied.streamed() ? ": now" : "");
     return text;
 }
 

@@ -27,10 +27,12 @@ struct message_streams {
     static constexpr std::size_t least_pushed = least_streamed, least_copied = 2048;
     /// Smallest message of which it pays to announce such a copy although the receiver can read the original.
     static constexpr std::size_t least_detour = 4096;
+    bool moved;             ///< pushed messages and copies are moved through the sender's cache
     streaming_watch pushed; ///< the receiver's choice
-    streaming_watch copied; ///< the sender's choice
-    bool claims_pay;        ///< copies that don't bypass the cache claim their lines first
-    bool moved;             ///< pushed messages are moved through the sender's cache, at both ends' choice
+    /// The sender's choice: copies bypass its cache. If `moved`: messages are copied first, because the cores are far
+    /// apart.
+    streaming_watch copied;
+    bool claims_pay; ///< copies that don't bypass the cache claim their lines first
 
     message_streams(path wish, const costs& c);
 };
@@ -48,9 +50,10 @@ class shm_rendezvous {
         return memory_.is_same_process() || core_.job.memory->contains(data);
     }
     /// Sender: should a copy be announced although the receiver can read the original: because it would bypass this
-    /// rank's cache, or to find out whether it should?
+    /// rank's cache or be moved, which is quicker than the receiver's reading, or to find out whether it should?
     [[nodiscard]] bool copying_pays(std::size_t bytes) const noexcept {
-        return bytes >= message_streams::least_detour && (streams_.copied.streamed() || streams_.copied.due(ticks()));
+        return (streams_.moved || bytes >= message_streams::least_detour) &&
+               (streams_.copied.streamed() || streams_.copied.due(ticks()));
     }
     /// The announcement of a send.  Pre: !is_full().
     [[nodiscard]] announcement announce(message_operation& send) noexcept;

@@ -14,6 +14,8 @@ double half_way(const costs& c) { return std::sqrt(c.were_far() ? 1 / far_by_nea
 /// How long a line takes if it takes x times as long as it did when costs were measured.
 double ticks_of(const costs& c, double x) { return x * c.take_seconds / seconds_per_tick(); }
 
+std::uint64_t whole_ticks(double ticks) { return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(ticks)); }
+
 } // namespace
 
 // With lines x times as far away as they were when costs were measured, a message takes
@@ -38,37 +40,45 @@ streaming_bounds::streaming_bounds(const costs& c, const written_lines& lines) {
         const double gain = cached - margin * (part + flag);
         const double x = gain > 0 ? margin * (past - flag) / gain : std::numeric_limits<double>::infinity();
         const double ticks = ticks_of(c, std::max(x, margin * half_way(c)));
-        return ticks < 1e12 ? std::max<std::uint64_t>(1, static_cast<std::uint64_t>(ticks)) : never;
+        return ticks < 1e12 ? whole_ticks(ticks) : never;
     };
     streamed_above_ = better_from(streaming_margin);
     direct_below_ = better_from(1);
 }
 
-std::string streaming_bounds::describe() const {
+streaming_bounds streaming_bounds::of_distance(const costs& c) {
+    streaming_bounds b;
+    if (c.take_seconds == 0) return b;
+    b.streamed_above_ = whole_ticks(ticks_of(c, streaming_margin * half_way(c)));
+    b.direct_below_ = whole_ticks(ticks_of(c, half_way(c)));
+    return b;
+}
+
+std::string streaming_bounds::describe_times() const {
     if (!known()) return {};
-    if (!reachable()) return "too small to be streamed";
-    std::array<char, 96> text{};
-    std::snprintf(text.data(), text.size(), "streamed when a line takes more than %.0f ns, no longer below %.0f ns",
+    std::array<char, 64> text{};
+    std::snprintf(text.data(), text.size(), "when a line takes more than %.0f ns, no longer below %.0f ns",
                   1e9 * seconds(streamed_above_), 1e9 * seconds(direct_below_));
     return text.data();
 }
 
-distance_watch::distance_watch(const costs& c)
-    : far_(c.were_far()), far_above_(static_cast<std::uint64_t>(ticks_of(c, streaming_margin * half_way(c)))),
-      near_below_(static_cast<std::uint64_t>(ticks_of(c, half_way(c)))) {}
-
-std::string distance_watch::describe() const {
-    std::array<char, 64> text{};
-    std::snprintf(text.data(), text.size(), "when a line takes more than %.0f ns, no longer below %.0f ns",
-                  1e9 * seconds(far_above_), 1e9 * seconds(near_below_));
-    return text.data();
+std::string streaming_bounds::describe() const {
+    if (!known()) return {};
+    return reachable() ? "streamed " + describe_times() : "too small to be streamed";
 }
 
-streaming_watch::streaming_watch(const costs& c, std::size_t bytes, bool streamed)
-    : bounds_(c, bytes), streamed_(streamed) {
+streaming_watch::streaming_watch(const streaming_bounds& bounds, bool streamed) : bounds_(bounds), streamed_(streamed) {
     constexpr double pause_seconds = 10e-3;
     pause_ = static_cast<std::uint64_t>(pause_seconds / seconds_per_tick());
     if (!streamed_ && !bounds_.reachable()) next_ = std::numeric_limits<std::uint64_t>::max(); // nothing to watch for
+}
+
+streaming_watch::streaming_watch(const costs& c, std::size_t bytes, bool streamed)
+    : streaming_watch(streaming_bounds(c, bytes), streamed) {}
+
+streaming_watch streaming_watch::of_distance(const costs& c) {
+    const streaming_bounds bounds = streaming_bounds::of_distance(c);
+    return {bounds, bounds.known() && c.were_far()};
 }
 
 } // namespace halocline::comm

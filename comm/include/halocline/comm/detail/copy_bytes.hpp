@@ -17,10 +17,20 @@ namespace halocline::comm {
 /// Stores of vectors wait there: in lines that another core has read they take 2 (near) to 4 times as long (far).
 [[nodiscard]] bool moves_skip_waits() noexcept;
 
+/// The string move itself, which C libraries use for more than about 2 KiB only.  Pre: as for copy_bytes().
+inline void move_bytes(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+#if defined(__x86_64__)
+    asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
+#else
+    std::memcpy(to, from, bytes);
+#endif
+}
+
 /// to[0, bytes) = from[0, bytes).  Pre: no overlap.
 inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
-    constexpr std::size_t small = 2048, large = std::size_t{512} << 10;
+    constexpr std::size_t moved = 1024, small = 2048, large = std::size_t{512} << 10;
     constexpr std::uintptr_t page = 4096, close = 32;
+    if (bytes > moved && bytes <= small && moves_skip_waits()) return move_bytes(to, from, bytes);
     const std::uintptr_t behind =
         (reinterpret_cast<std::uintptr_t>(to) - reinterpret_cast<std::uintptr_t>(from)) % page;
     std::size_t piece = bytes;

@@ -25,6 +25,8 @@ class streaming_bounds {
     streaming_bounds() = default;
     /// From measured costs. No bounds either if c was not measured, or if the message fills no whole line.
     streaming_bounds(const costs& c, const written_lines& lines);
+    /// The bounds between near and far, for what does not follow the costs. None if c was not measured.
+    [[nodiscard]] static streaming_bounds of_distance(const costs& c);
 
     [[nodiscard]] bool known() const noexcept { return direct_below_ > 0; }
     /// False if streaming would not pay whatever the time of a line.
@@ -34,6 +36,8 @@ class streaming_bounds {
     }
     /// "streamed when a line takes more than 83 ns, no longer below 62 ns"; "" if there are no bounds.
     [[nodiscard]] std::string describe() const;
+    /// "when a line takes more than 83 ns, no longer below 62 ns"; "" if there are none.
+    [[nodiscard]] std::string describe_times() const;
 
   private:
     static constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
@@ -63,23 +67,22 @@ class second_least {
 class distance_watch {
   public:
     /// Pre: c was measured.
-    explicit distance_watch(const costs& c);
+    explicit distance_watch(const costs& c) : bounds_(streaming_bounds::of_distance(c)), far_(c.were_far()) {}
 
     [[nodiscard]] bool far() const noexcept { return far_; }
     /// A line took this many ticks to come back.
     void read(std::uint64_t ticks) noexcept { readings_.read(ticks); }
     /// Decides from the readings since the last decision. True if far() has changed.  Pre: two readings or more.
     bool decide() noexcept {
-        const std::uint64_t ticks = readings_.take();
-        const bool was_far = std::exchange(far_, far_ ? ticks >= near_below_ : ticks > far_above_);
+        const bool was_far = std::exchange(far_, bounds_.streamed(far_, readings_.take()));
         return far_ != was_far;
     }
     /// When they count as far: "when a line takes more than 83 ns, no longer below 62 ns".
-    [[nodiscard]] std::string describe() const;
+    [[nodiscard]] std::string describe() const { return bounds_.describe_times(); }
 
   private:
+    streaming_bounds bounds_;
     bool far_;
-    std::uint64_t far_above_, near_below_; // ticks
     second_least readings_;
 };
 
@@ -93,6 +96,8 @@ class streaming_watch {
     streaming_watch() = default;
     /// Streamed or not at first; that never changes if c was not measured.
     streaming_watch(const costs& c, std::size_t bytes, bool streamed);
+    /// Decides whether the cores are far apart: streamed() while they are. Never if c was not measured.
+    [[nodiscard]] static streaming_watch of_distance(const costs& c);
 
     [[nodiscard]] bool watches() const noexcept { return bounds_.known(); }
     [[nodiscard]] bool streamed() const noexcept { return streamed_; }
@@ -106,8 +111,12 @@ class streaming_watch {
     }
     [[nodiscard]] bool due(std::uint64_t now) const noexcept { return watches() && now >= next_; }
     [[nodiscard]] std::string describe() const { return bounds_.describe(); }
+    /// describe() without "streamed", for what follows the distance.
+    [[nodiscard]] std::string describe_times() const { return bounds_.describe_times(); }
 
   private:
+    streaming_watch(const streaming_bounds& bounds, bool streamed);
+
     static constexpr int in_a_row = 4;
     streaming_bounds bounds_;
     second_least readings_;
