@@ -129,7 +129,7 @@ void there_and_back(messenger& m, std::span<std::byte> data, int rank, std::uint
 
 /// Also where no stream of messages goes one way: then a few sends are copied to find out.
 TEST(MessengerPush, CopiesFollowTheMachineToo) {
-    constexpr std::uint64_t places = 16, looks = 4; // a place tells nothing before the receiver has read it
+    constexpr std::uint64_t first = 1, looks = 4; // a place tells nothing before the receiver has read it
     for (const bool far : {false, true})
         for (const std::size_t n : {1025, 2048, 4095, 4096, 16384, 16385})
             run_threads(2, [&](const job& j) {
@@ -137,29 +137,29 @@ TEST(MessengerPush, CopiesFollowTheMachineToo) {
                 messenger m(j);
                 EXPECT_EQ(m.describe().find("past the sender's cache: copies from") != std::string::npos, far);
                 bytes data(n, &j.memory());
-                for (std::uint64_t k = 1; k <= places + looks - 1; ++k) there_and_back(m, data, j.rank(), k);
+                for (std::uint64_t k = 1; k <= first + looks - 1; ++k) there_and_back(m, data, j.rank(), k);
                 const bool copied = n >= 4096 && n <= 16384;
-                EXPECT_EQ(m.counts().copied, copied ? places + looks - 1 : 0);
-                EXPECT_EQ(m.counts().copied_past, copied && far ? places + looks - 1 : 0);
+                EXPECT_EQ(m.counts().copied, copied ? first + looks - 1 : 0);
+                EXPECT_EQ(m.counts().copied_past, copied && far ? first + looks - 1 : 0);
 
                 for (std::uint64_t k = 1; k <= looks; ++k) there_and_back(m, data, j.rank(), k);
-                const std::uint64_t more = m.counts().copied - (copied ? places + looks - 1 : 0);
+                const std::uint64_t more = m.counts().copied - (copied ? first + looks - 1 : 0);
                 if (copied && far) { // at least the last of the first looks; more on a slow machine
                     EXPECT_TRUE(more >= 1 && more <= looks) << more;
                 } else {
                     EXPECT_EQ(more, copied ? looks : 0);
                 }
-                EXPECT_EQ(m.counts().copied_past, copied ? (far ? places + looks - 1 : looks) : 0) << n;
+                EXPECT_EQ(m.counts().copied_past, copied ? (far ? first + looks - 1 : looks) : 0) << n;
                 j.barrier();
             });
 }
 
-/// Where moves skip waits, answered messages are copied first while cores are far apart, all that there is a place for,
-/// and never past the cache.
+/// Where moves skip waits, answered messages are copied first while cores are far apart, all that there is a place for
+/// but those of 2 to 8 KiB, and never past the cache.
 TEST(MessengerPush, MovedCopiesFollowTheDistance) {
-    constexpr std::uint64_t places = 16, looks = 4;
+    constexpr std::uint64_t first = 1, looks = 4;
     for (const bool far : {false, true})
-        for (const std::size_t n : {1024, 1025, 4095, 16384, 16385})
+        for (const std::size_t n : {1024, 1025, 2048, 2049, 8191, 8192, 16384, 16385})
             run_threads(2, [&](const job& j) {
                 costs c = made_up(far);
                 c.moves_skip_waits = true;
@@ -170,13 +170,13 @@ TEST(MessengerPush, MovedCopiesFollowTheDistance) {
                           std::string::npos)
                     << m.describe();
                 bytes data(n, &j.memory());
-                const bool copied = n > 1024 && n <= 16384;
-                for (std::uint64_t k = 1; k <= places + looks - 1; ++k) there_and_back(m, data, j.rank(), k);
-                EXPECT_EQ(m.counts().copied, copied ? places + looks - 1 : 0) << n;
+                const bool copied = (n > 1024 && n <= 2048) || (n >= 8192 && n <= 16384);
+                for (std::uint64_t k = 1; k <= first + looks - 1; ++k) there_and_back(m, data, j.rank(), k);
+                EXPECT_EQ(m.counts().copied, copied ? first + looks - 1 : 0) << n;
 
                 // After the last look each machine turns out to be the other: the copies begin, or end.
                 for (std::uint64_t k = 1; k <= 3; ++k) there_and_back(m, data, j.rank(), k);
-                const std::uint64_t more = m.counts().copied - (copied ? places + looks - 1 : 0);
+                const std::uint64_t more = m.counts().copied - (copied ? first + looks - 1 : 0);
                 if (copied && far) // the last of the first looks; more on a slow machine
                     EXPECT_TRUE(more >= 1 && more <= 3) << more;
                 else

@@ -49,7 +49,7 @@ message_operation* shm_link::copied_if_quicker(message_operation& s) noexcept {
         return copy != nullptr || ++s.fruitless_polls < patience ? copy : &s;
     }
     // Reading the original would take the receiver a system call, or bring lines that this rank has to get back.
-    if (large_.is_mapped_there(s.data) && !large_.copying_pays(s.bytes)) return &s;
+    if (large_.is_mapped_there(s.data) && !large_.copying_pays(s)) return &s;
     message_operation* const copy = large_.copy(s);
     return copy != nullptr ? copy : &s;
 }

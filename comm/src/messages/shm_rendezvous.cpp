@@ -59,12 +59,13 @@ announcement shm_rendezvous::announce(message_operation& s) noexcept {
 message_operation* shm_rendezvous::copy(const message_operation& s) noexcept {
     message_operation& copy = copies_[next_copy_];
     if (!copy.done() && !take_received(copy)) return nullptr;
+    if (const std::uint64_t now = ticks(); streams_.copied.due(now)) look_at_copies(now);
     copy.data = outbox_->copy[next_copy_];
     copy.peer = peer_;
+    copy.bytes = s.bytes;
     next_copy_ = (next_copy_ + 1) % link_layout::copies;
-    const std::size_t earlier = std::exchange(copy.bytes, s.bytes);
     ++core_.counts.copied;
-    if (fill(copy.data, s.data, s.bytes, s.bytes / 2 < earlier)) {
+    if (fill(copy.data, s.data, s.bytes)) {
         ++core_.counts.copied_past;
     } else if (!streams_.moved && s.bytes <= most_prefetched && copies_[next_copy_].bytes > 0) {
         // The next message often has the same size. Not the first time, which would touch new pages. Moves replace lines
@@ -77,10 +78,19 @@ message_operation* shm_rendezvous::copy(const message_operation& s) noexcept {
     return &copy;
 }
 
-bool shm_rendezvous::fill(std::byte* to, const std::byte* from, std::size_t bytes, bool was_read) noexcept {
-    // A line that the receiver has not read would look as if it were near, or time a page fault.
-    if (const std::uint64_t now = ticks(); was_read && streams_.copied.due(now))
-        streams_.copied.read(ticks_to_take(to + bytes / 2), now);
+// An older one may have left the receiver's cache: then the cores would look far apart.
+void shm_rendezvous::look_at_copies(std::uint64_t now) noexcept {
+    for (std::size_t back = 1; back < link_layout::copies; ++back) {
+        message_operation& copy = copies_[(next_copy_ + link_layout::copies - back) % link_layout::copies];
+        if (copy.bytes == 0) return; // it and those before it were looked at, or are unused
+        if (!copy.done() && !take_received(copy)) continue;
+        streams_.copied.read(ticks_to_take(copy.data + copy.bytes / 2), now);
+        copy.bytes = 0; // the line is here now
+        return;
+    }
+}
+
+bool shm_rendezvous::fill(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
     if (bytes >= message_streams::least_copied && streams_.copied.streamed() && !streams_.moved) {
         stream_bytes(to, from, bytes);
         finish_streams();
@@ -289,7 +299,11 @@ void shm_rendezvous::stage(message_operation& s, send_record& record) noexcept {
     while (staged < pieces_of(s.bytes, piece) &&
            staged < record.receiver.read.load(std::memory_order_acquire) + pieces) {
         const std::uint64_t start = staged * piece, n = std::min(piece, s.bytes - start);
-        fill(staged_piece(*outbox_, staged), s.data + start, n, n == piece && whole_pieces_staged_ == pieces);
+        std::byte* const place = staged_piece(*outbox_, staged);
+        // A line that the receiver has not read would look as if it were near, or time a page fault.
+        if (const std::uint64_t now = ticks(); n == piece && whole_pieces_staged_ == pieces && streams_.copied.due(now))
+            streams_.copied.read(ticks_to_take(place + n / 2), now);
+        fill(place, s.data + start, n);
         if (n == piece) whole_pieces_staged_ = std::min(whole_pieces_staged_ + 1, pieces);
         record.staged.store(++staged, std::memory_order_release);
         ++core_.moved;

@@ -27,6 +27,9 @@ struct message_streams {
     static constexpr std::size_t least_pushed = least_streamed, least_copied = 2048;
     /// Smallest message of which it pays to announce such a copy although the receiver can read the original.
     static constexpr std::size_t least_detour = 4096;
+    /// Where copies are moved: above most_moved and below least_moved_again a send that waits for its receiver is sooner
+    /// there if the receiver reads the original.
+    static constexpr std::size_t most_moved = 2048, least_moved_again = 8192;
     bool moved;             ///< pushed messages and copies are moved through the sender's cache
     streaming_watch pushed; ///< the receiver's choice
     /// The sender's choice: copies bypass its cache. If `moved`: messages are copied first, because the cores are far
@@ -51,9 +54,11 @@ class shm_rendezvous {
     }
     /// Sender: should a copy be announced although the receiver can read the original: because it would bypass this
     /// rank's cache or be moved, which is quicker than the receiver's reading, or to find out whether it should?
-    [[nodiscard]] bool copying_pays(std::size_t bytes) const noexcept {
-        return (streams_.moved || bytes >= message_streams::least_detour) &&
-               (streams_.copied.streamed() || streams_.copied.due(ticks()));
+    [[nodiscard]] bool copying_pays(const message_operation& send) const noexcept {
+        const bool ever_pays = streams_.moved ? !send.is_waited_for || send.bytes <= message_streams::most_moved ||
+                                                    send.bytes >= message_streams::least_moved_again
+                                              : send.bytes >= message_streams::least_detour;
+        return ever_pays && (streams_.copied.streamed() || streams_.copied.due(ticks()));
     }
     /// The announcement of a send.  Pre: !is_full().
     [[nodiscard]] announcement announce(message_operation& send) noexcept;
@@ -116,9 +121,10 @@ class shm_rendezvous {
     /// Takes the remaining pieces, so that the sender copies none of them, and waits for those that it has begun.
     void stop_sender(const message_operation& r, send_record& record) noexcept;
     // Sender's part.
-    /// Copies to this rank's slab what the receiver reads there. was_read: did it read the lines that are overwritten?
-    /// True if they bypassed the cache.
-    bool fill(std::byte* to, const std::byte* from, std::size_t bytes, bool was_read) noexcept;
+    /// Copies to this rank's slab what the receiver reads there. True if it bypassed the cache.
+    bool fill(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
+    /// Measures how far away the receiver is, by the latest copy that it has read.
+    void look_at_copies(std::uint64_t now) noexcept;
     /// Does what the receiver of an announced message has asked for.
     void advance_send(message_operation& s) noexcept;
     void help_copy(message_operation& s, send_record& record, bool pushed) noexcept;
@@ -148,7 +154,7 @@ class shm_rendezvous {
     std::uint32_t staging_ = no_record;     ///< the record whose pieces lie in the staging area
     std::uint64_t whole_pieces_staged_ = 0; ///< since the beginning, or as many as there is room for
     outbox* outbox_;
-    message_operation copies_[link_layout::copies]; ///< `bytes`: of the last message that lay there
+    message_operation copies_[link_layout::copies]; ///< `bytes`: of the last message there; 0: none, or looked at
     std::size_t next_copy_ = 0;
     // Incoming messages.
     send_record* their_records_;
