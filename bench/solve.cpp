@@ -89,15 +89,6 @@ arguments read_command_line(const program& p, int argc, const char* const* argv)
     return a;
 }
 
-lattice::decomposition cut_between_blocks(const lattice::coordinate& global, int ranks,
-                                          const lattice::coordinate& blocks) {
-    const auto grids = lattice::admissible_rank_grids(global, ranks, blocks);
-    if (grids.empty())
-        throw input_error("no rank grid of " + std::to_string(ranks) + " ranks cuts " + lattice::to_string(global) +
-                          " between blocks of " + lattice::to_string(blocks));
-    return lattice::decomposition::even(global, grids.front(), blocks);
-}
-
 /// One set-up and one solve.
 amg::solver_report take_turn(const comm::job& j, amg::solver& solver, lattice::field<double>& x,
                              const lattice::field<double>& b, timings& ours) {
@@ -151,7 +142,7 @@ int run(program& p, int argc, const char* const* argv) {
     patient.deadline = std::chrono::minutes(10); // for the peer's turn
     const comm::job& j = p.join(patient);
     if (a.gauge.empty()) { // takes some seconds: not for a job that can't use it
-        (void)cut_between_blocks(demo_extents, j.ranks(), amg::default_blocks(demo_extents));
+        (void)lattice::decomposition::chosen(demo_extents, j.ranks(), amg::default_blocks(demo_extents));
         a.gauge = demo_configuration(j, [&](std::string_view line) { p.print(line); });
     }
     lattice::gauge_file file;
@@ -160,7 +151,7 @@ int run(program& p, int argc, const char* const* argv) {
     options.blocks = amg::default_blocks(file.extents);
     options.vectors = a.vectors;
     options.setup_iterations = a.setup_iterations;
-    const auto cut = cut_between_blocks(file.extents, j.ranks(), *options.blocks);
+    const auto cut = lattice::decomposition::chosen(file.extents, j.ranks(), *options.blocks);
     const dirac::padded_links links(j, cut, dirac::read_configuration(j, cut, file).links);
     const auto order = lattice::site_order::lexicographic(cut.local_box(j.rank()).extents);
     lattice::field<double> b(order, lattice::spinor_components), x(order, lattice::spinor_components);

@@ -3,6 +3,7 @@
 #include <halocline/amg/options.hpp>
 
 #include "kernels.hpp"
+#include "norm_text.hpp"
 
 #include <halocline/base/error.hpp>
 
@@ -24,8 +25,8 @@ constexpr std::size_t fp32_run = 16;
     lattice::coordinate at = lattice::lexicographic_coordinate(block, b.grid);
     for (int mu = 0; mu < lattice::dimensions; ++mu) at[mu] += b.grid_origin[mu];
     throw input_error("test vector " + std::to_string(vector) + " depends on those before it in block " +
-                      lattice::to_string(at) + ", chirality " + std::to_string(chirality) + ": norm " +
-                      std::to_string(before) + " before, " + std::to_string(after) +
+                      lattice::to_string(at) + ", chirality " + std::to_string(chirality) + ": its norm is " +
+                      norm_text(before) + " before, " + norm_text(after) +
                       " after the projection; take fewer vectors, or check m0 and csw");
 }
 
@@ -219,7 +220,7 @@ std::int64_t aggregation::orthonormalise(int g, int chirality, const replacement
     return replaced_lanes / blocks().splits_per_block;
 }
 
-void aggregation::prolong(lattice::field<float>& y, const lattice::field<float>& x, bool add) const noexcept {
+void aggregation::prolong(lattice::field<float>& y, const lattice::field<float>& x) const noexcept {
     const lattice::block_layout& b = blocks();
     const int w = b.lane_width;
     for (int g = 0; g < b.groups[0] + b.groups[1]; ++g)
@@ -233,7 +234,7 @@ void aggregation::prolong(lattice::field<float>& y, const lattice::field<float>&
             }
             float* const target = y.outer(std::int64_t{g} * b.sites_per_group) + c * half_spinor * w;
             kernels::combine(w, {group(g, c), site_stride_}, vectors_, lanes_.data(),
-                             {target, std::ptrdiff_t{lattice::spinor_components} * w}, b.sites_per_group, add);
+                             {target, std::ptrdiff_t{lattice::spinor_components} * w}, b.sites_per_group, false);
         }
 }
 

@@ -107,7 +107,7 @@ void solver::setup() {
     } catch (const input_error& e) { // the same on every rank
         std::ostringstream text;
         text << e.what() << " (m0 = " << std::setprecision(15) << m0_ << ", csw = " << csw_ << ")";
-        throw input_error(text.str());
+        throw no_hierarchy(text.str());
     }
     setup_seconds_ = watch.seconds();
     is_set_up_ = true;

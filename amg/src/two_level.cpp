@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/amg/two_level.hpp>
 
+#include "norm_text.hpp"
+
 #include <halocline/base/error.hpp>
 #include <halocline/base/stopwatch.hpp>
 #include <halocline/lattice/random.hpp>
@@ -141,7 +143,7 @@ void two_level::normalise(lattice::field<float>& v) {
     double norm = 0;
     check(space_.norm2(v, norm), "the norm of a test vector");
     if (!(norm > 0) || !std::isfinite(norm))
-        throw input_error("set-up: a test vector has norm " + std::to_string(norm) +
+        throw input_error("set-up: the norm of a test vector is " + norm_text(norm) +
                           "; is the gauge field, or are m0 and csw, what they should be?");
     space_.scale(v, 1 / norm);
 }

@@ -21,11 +21,12 @@ std::vector<int> block_extents(int extent) {
 }
 
 /// The best block has the smallest rank.
-auto rank_of(const coordinate& block, const coordinate& global) {
+auto rank_of(const coordinate& block, const coordinate& global, int vectors) {
     const auto [least, most] = std::ranges::minmax(block);
     int odd_numbers = 0;
     for (int mu = 0; mu < lattice::dimensions; ++mu) odd_numbers += global[mu] / block[mu] % 2;
-    return std::tuple(most - least, odd_numbers, -lattice::volume(block));
+    const bool tight = amg::most_vectors(block) < std::int64_t{2} * vectors; // the coarse grid saves little
+    return std::tuple(tight, most - least, odd_numbers, -lattice::volume(block));
 }
 
 } // namespace
@@ -38,7 +39,7 @@ std::optional<coordinate> blocks_for_ranks(const coordinate& global, int ranks, 
                 for (const int t : block_extents(global[3])) {
                     const coordinate block{x, y, z, t};
                     if (vectors > amg::most_vectors(block)) continue;
-                    if (best && rank_of(block, global) >= rank_of(*best, global)) continue;
+                    if (best && rank_of(block, global, vectors) >= rank_of(*best, global, vectors)) continue;
                     if (!lattice::admissible_rank_grids(global, ranks, block).empty()) best = block;
                 }
     return best;

@@ -8,9 +8,9 @@
 
 namespace halocline::app {
 
-/// Blocks of which `ranks` ranks can own whole ones and which have room for `vectors` test vectors: first the least
-/// elongated, then with an even number of blocks in the most dimensions (SAP colours them alternately), then the
-/// largest. Extents are 1 to 5, or the lattice's. None if there are no such blocks.
+/// Blocks of which `ranks` ranks can own whole ones and which have room for `vectors` test vectors: first with room for
+/// twice as many, then the least elongated, then with an even number of blocks in the most dimensions (SAP colours them
+/// alternately), then the largest. Extents are 1 to 5, or the lattice's. None if there are no such blocks.
 std::optional<lattice::coordinate> blocks_for_ranks(const lattice::coordinate& global, int ranks, int vectors);
 
 } // namespace halocline::app

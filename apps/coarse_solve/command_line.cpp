@@ -50,6 +50,12 @@ command_line read_command_line(const program& p, int argc, const char* const* ar
         options[i] = cli.add_option(flags[i].name, texts[i], key->description);
         options[i]->option_text(flags[i].value + (otherwise.empty() ? "" : " (" + otherwise + ")"));
     }
+    for (const std::string other : {"--kappa", "--mass"}) {
+        const auto refuse = [=](const std::string&) {
+            throw input_error("unknown flag '" + other + "'; " + mass_convention);
+        };
+        cli.add_option_function<std::string>(other, refuse)->group(""); // --help does not show it
+    }
     cli.add_flag("--dry-run", result.dry_run, "print the decomposition and why, memory and messages, and stop");
     add_text_flag(cli, "--solution", result.solution, "FILE", "write the solution to this file, in SciDAC's format");
     add_text_flag(cli, "--json", result.json, "FILE", "write the result as one JSON object to this file");

@@ -95,6 +95,9 @@ dirac::verified_links read_links(const program& p, const comm::job& j, const pro
     char plaquette[32];
     std::snprintf(plaquette, sizeof plaquette, "%.10f", verified.plaquette);
     p.print("read " + lattice::to_string(verified.format) + " '" + task.file.path + "': plaquette " + plaquette);
+    if (verified.format == lattice::gauge_format::openqcd)
+        p.print("its directions 1, 2, 3 are z, y, x here: lattice x.y.z.t = N3.N2.N1.N0 = " +
+                lattice::to_string(task.file.extents));
     if (verified.open_in_t)
         p.print("warning: its links in t of the last time slice are zero, an open boundary: no fermion crosses it, "
                 "whatever [operator] boundary says; what else openQCD's operator does at such a boundary is not "
@@ -115,7 +118,7 @@ void apply_to_ones(const comm::job& j, const problem& task, settings s, dirac::r
 
 /// Squares of components are summed, also those of residuals. Collective.  Err: input_error: they would leave the range
 /// of doubles.
-void check_range(const field<double>& b, const settings& s, totals& total) {
+void check_range(const field<double>& b, const settings_reader& given, totals& total) {
     constexpr double least = 1e-130, most = 1e130;
     const auto values = b.values();
     const auto zeros = std::count(values.begin(), values.end(), 0.0);
@@ -125,7 +128,7 @@ void check_range(const field<double>& b, const settings& s, totals& total) {
     char text[160];
     std::snprintf(text, sizeof text, "the norm of its field, from squares, is %.3g: scale it to between %g and %g",
                   norm, least, most);
-    throw input_error("--rhs " + value_of("solver.rhs", s) + ": " + text);
+    throw input_error(given.as_given("solver.rhs") + ": " + text);
 }
 
 /// How far the plain operator's residual may be above the tolerance that the fast one's meets. They sum in different
@@ -153,6 +156,41 @@ void judge(const comm::job& j, const problem& task, const settings& s, dirac::re
     result.true_relative_residual = result.rhs_norm > 0 ? total.norm(r) / result.rhs_norm : 0;
     result.converged = result.solve.converged() &&
                        (result.rhs_norm == 0 || result.true_relative_residual <= s.tolerance + allowance(s, result));
+}
+
+/// The settings with what was chosen, and with the boundary that the links have.
+settings in_force(settings s, const problem& task, const dirac::verified_links& verified) {
+    s.grid = task.cut.global();
+    s.rank_grid = task.cut.rank_grid();
+    s.blocks = task.blocks;
+    if (verified.open_in_t) s.op.boundaries[3] = lattice::boundary::open;
+    return s;
+}
+
+void note_unreachable_tolerance(const program& p, const settings_reader& given) {
+    if (given.values().tolerance < 1e-15)
+        p.print(
+            "note: " + given.as_given("solver.tolerance") +
+            " is near the rounding of doubles: the residual may stay above it, for all iterations that are allowed");
+}
+
+/// Set-up and solve. What allows no hierarchy is a result too: x = 0.
+void run_solver(const program& p, amg::solver& solver, field<double>& x, const field<double>& b, run_result& result) {
+    solver.on_progress([&](const amg::progress& now) {
+        const std::string line = amg::to_string(now);
+        if (now.milestone)
+            p.print(line);
+        else
+            p.print_progress(line);
+    });
+    try {
+        solver.setup();
+        result.solve = solver.solve(x, b);
+    } catch (const amg::no_hierarchy& e) { // the same on every rank
+        result.has_hierarchy = false;
+        result.solve.notes.emplace_back(e.what());
+    }
+    p.print_progress("");
 }
 
 /// The files that an output of the run must not replace: its inputs, and its other output.
@@ -185,6 +223,7 @@ int solve(program& p, int argc, const char* const* argv) {
     p.print("lattice " + lattice::to_string(task.cut.global()) + " on " + std::to_string(j.ranks()) + " rank" +
             (j.ranks() > 1 ? "s " : " ") + lattice::to_string(task.cut.rank_grid()) + " over " + j.transport() +
             ", blocks " + lattice::to_string(task.blocks));
+    note_unreachable_tolerance(p, command.reader);
 
     const dirac::verified_links verified = read_links(p, j, task, s.op);
     const dirac::padded_links links(j, task.cut, verified.links);
@@ -195,25 +234,18 @@ int solve(program& p, int argc, const char* const* argv) {
     result.plaquette = verified.plaquette;
     apply_to_ones(j, task, s, reference, total, result);
     const auto b = make_right_hand_side(j, task, s); // a damaged file is reported before the work
-    check_range(b, s, total);
+    check_range(b, command.reader, total);
 
     amg::solver solver(j, task.cut, links, s.op, solver_options_of(s, task.blocks));
-    solver.on_progress([&](const amg::progress& now) {
-        const std::string line = amg::to_string(now);
-        if (now.milestone)
-            p.print(line);
-        else
-            p.print_progress(line);
-    });
-    solver.setup();
     auto x = make_spinors(j, task);
-    result.solve = solver.solve(x, b);
-    p.print_progress("");
+    run_solver(p, solver, x, b, result);
     judge(j, task, s, reference, total, x, b, result);
 
     p.print(describe(j, task, result));
-    if (write_solution(p, task, s, x, result, command.solution)) result.solution = command.solution;
-    json.write(to_json(j, task, result) + "\n");
+    const settings effective = in_force(s, task, verified);
+    if (result.has_hierarchy && write_solution(p, task, effective, x, result, command.solution))
+        result.solution = command.solution;
+    json.write(to_json(j, task, effective, result) + "\n");
     return result.converged ? exit_success : exit_failure;
 }
 

@@ -61,11 +61,15 @@ coordinate choose_blocks(const coordinate& global, const settings_reader& given)
         if (global[mu] % blocks[mu] != 0)
             throw input_error(given.as_given("level.0.blocks") + " does not divide the lattice " + to_string(global) +
                               "; the default would be " + to_string(by_default));
+    const auto given_or = [&](const std::string& key, const std::string& otherwise) {
+        return given.origin(key) == "default" ? otherwise : given.as_given(key);
+    };
     const std::int64_t most = amg::most_vectors(blocks);
     if (s.vectors > most)
-        throw input_error("--vectors " + std::to_string(s.vectors) + ": too many for --blocks " + to_string(blocks) +
-                          (s.blocks ? "" : ", the default here") + "; such a block has room for " +
-                          std::to_string(most) + ": take at most as many, or larger blocks");
+        throw input_error(
+            given_or("level.0.vectors", "--vectors " + std::to_string(s.vectors) + ", the default") +
+            ": too many for " + given_or("level.0.blocks", "--blocks " + to_string(blocks) + ", the default here") +
+            "; such a block has room for " + std::to_string(most) + ": take at most as many, or larger blocks");
     return blocks;
 }
 

@@ -5,14 +5,25 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+
 namespace halocline::app {
 namespace {
 
 nlohmann::json pair(std::complex<double> z) { return nlohmann::json::array({z.real(), z.imag()}); }
 double percent(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
 
+/// As text, without those of this host alone.
+nlohmann::ordered_json values_by_key(const settings& s) {
+    nlohmann::ordered_json o;
+    for (const setting_key& k : setting_keys())
+        if (!k.of_host) o[k.path()] = k.show(s);
+    return o;
+}
+
 /// The solver's, unless the plain operator contradicts it.
 std::string status_of(const run_result& r) {
+    if (!r.has_hierarchy) return "no_hierarchy";
     const bool contradicted = r.solve.converged() && !r.converged;
     return contradicted ? "contradicted" : std::string(solvers::to_string(r.solve.outer.status));
 }
@@ -55,11 +66,17 @@ std::string describe(const comm::job& j, const problem& p, const run_result& r) 
     return out;
 }
 
-std::string to_json(const comm::job& j, const problem& p, const run_result& r) {
+std::string value_of(const std::string& key_path, const settings& s) {
+    return std::ranges::find(setting_keys(), key_path, [](const auto& k) { return k.path(); })->show(s);
+}
+
+std::string to_json(const comm::job& j, const problem& p, const settings& in_force, const run_result& r) {
     const auto& s = r.solve;
     const auto& c = s.coarse;
     nlohmann::ordered_json o;
     o["program"] = "coarse_solve";
+    o["version"] = HALOCLINE_VERSION;
+    o["settings"] = values_by_key(in_force);
     o["gauge"] = p.file.path;
     o["lattice"] = p.cut.global();
     o["blocks"] = p.blocks;

@@ -24,12 +24,15 @@ struct run_result {
     std::complex<double> first_component; ///< spin 0, colour 0 of site (0,0,0,0)
     double true_relative_residual = 0;    ///< |b - D x| / |b| with the plain reference operator
     bool converged = false;
-    amg::solver_report solve; ///< seconds: maximum over ranks
+    bool has_hierarchy = true; ///< false: the set-up failed, so x = 0
+    amg::solver_report solve;  ///< seconds: maximum over ranks
 };
 
 /// The final table.
 std::string describe(const comm::job& j, const problem& p, const run_result& r);
+/// The text of a setting, as shown by --help and halocline-info.  Pre: the key exists.
+std::string value_of(const std::string& key_path, const settings& s);
 /// The JSON object, with fixed keys, on one line.
-std::string to_json(const comm::job& j, const problem& p, const run_result& r);
+std::string to_json(const comm::job& j, const problem& p, const settings& in_force, const run_result& r);
 
 } // namespace halocline::app

@@ -3,7 +3,6 @@
 
 #include <halocline/dirac/spinor_field.hpp>
 
-#include <algorithm>
 #include <cstdio>
 
 namespace halocline::app {
@@ -34,10 +33,6 @@ void write(const comm::job& j, const problem& task, const settings& s, const lat
 }
 
 } // namespace
-
-std::string value_of(const std::string& key_path, const settings& s) {
-    return std::ranges::find(setting_keys(), key_path, [](const auto& k) { return k.path(); })->show(s);
-}
 
 bool write_solution(const program& p, const problem& task, const settings& s, const lattice::field<double>& x,
                     const run_result& result, const std::string& path) {

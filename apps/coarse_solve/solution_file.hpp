@@ -11,12 +11,9 @@
 
 namespace halocline::app {
 
-/// The text of a setting, as shown by --help and halocline-info.  Pre: the key exists.
-std::string value_of(const std::string& key_path, const settings& s);
-
 /// Writes x; the file takes the place of an older one once every byte was read back and compared. A solution that did
-/// not converge is written too, and says so. "": nothing to do. False: it was not written, which is recorded as lost
-/// output of the program. Collective.
+/// not converge is written too, and says so. `s`: the values in force. "": nothing to do. False: it was not written,
+/// which is recorded as lost output of the program. Collective.
 bool write_solution(const program& p, const problem& task, const settings& s, const lattice::field<double>& x,
                     const run_result& result, const std::string& path);
 

@@ -23,9 +23,15 @@ comm::job_options job_options_of_environment(const std::string& transport_flag) 
 }
 
 void settings_reader::read_surroundings(const std::string& config) {
-    read_file_of_environment();
-    if (!config.empty()) read_file(config, config::other_sections::refused);
-    read_environment();
+    try {
+        read_file_of_environment();
+        if (!config.empty()) read_file(config, config::other_sections::refused);
+        read_environment();
+    } catch (const config_error& e) {
+        for (const char* other : {".kappa", ".mass", "_KAPPA", "_MASS"})
+            if (e.key().ends_with(other)) throw config_error(e.key(), std::string(e.what()) + "; " + mass_convention);
+        throw;
+    }
 }
 
 void settings_reader::check() const {

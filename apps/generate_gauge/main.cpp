@@ -4,6 +4,7 @@
 #include "heatbath.hpp"
 
 #include <halocline/base/stopwatch.hpp>
+#include <halocline/comm/global_sum.hpp>
 #include <halocline/dirac/gauge_configuration.hpp>
 #include <halocline/dirac/plaquette.hpp>
 #include <halocline/lattice/decomposition.hpp>
@@ -182,7 +183,9 @@ int run(app::program& p, int argc, const char* const* argv) {
     nlohmann::json result = to_json(j, cut, a, measured, mean);
     result["last_plaquette"] = last;
     result["output"] = written ? a.output : "";
-    result["seconds"] = watch.seconds();
+    double seconds = watch.seconds();
+    comm::global_sum(j, 1).maximum_or_throw({&seconds, 1});
+    result["seconds"] = seconds;
     // File names need not be UTF-8.
     json.write(result.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
     return app::exit_success;

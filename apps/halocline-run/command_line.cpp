@@ -81,6 +81,9 @@ std::vector<host_share> read_hosts(const std::string& list) {
         h.name = item.substr(0, colon);
         if (colon != std::string::npos)
             h.ranks = number<int>("--hosts " + list + ":", item.substr(colon + 1), 1, most_ranks);
+        if (h.name.find_first_of("{} \t\n") != std::string::npos)
+            throw input_error("--hosts " + list + ": the name '" + h.name +
+                              "' has a brace or a blank; names are expected, as in nodeA:2,nodeB:2");
         if (h.name.empty() || h.name.starts_with("-")) {
             throw input_error("--hosts " + list + ": names with numbers of ranks are expected, as in nodeA:2,nodeB:2");
         }

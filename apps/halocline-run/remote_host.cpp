@@ -33,7 +33,8 @@ std::vector<std::string> words_of(const std::string& shell, const std::string& h
     std::vector<std::string> words;
     std::istringstream in(shell.find("{host}") == std::string::npos ? shell + " {host}" : shell);
     for (std::string word; in >> word;) {
-        for (std::size_t at; (at = word.find("{host}")) != std::string::npos;) word.replace(at, 6, host_name);
+        for (std::size_t at = 0; (at = word.find("{host}", at)) != std::string::npos; at += host_name.size())
+            word.replace(at, 6, host_name);
         words.push_back(word);
     }
     words.push_back(std::filesystem::read_symlink("/proc/self/exe").string());

@@ -4,6 +4,7 @@
 #include "diffuse.hpp"
 
 #include <halocline/base/stopwatch.hpp>
+#include <halocline/comm/global_sum.hpp>
 #include <halocline_app/grid.hpp>
 #include <halocline_app/host_memory.hpp>
 #include <halocline_app/main.hpp>
@@ -132,7 +133,8 @@ int run(app::program& p, int argc, const char* const* argv) {
     const stopwatch watch;
     const lattice::field<double> u =
         app::diffuse(j, cut, a.alpha, a.steps, [&](const coordinate& x) { return mode(x, global); });
-    const double seconds = watch.seconds();
+    double seconds = watch.seconds();
+    comm::global_sum(j, 1).maximum_or_throw({&seconds, 1});
 
     const auto [expected, continuum, rounding] = expected_decay(global, a.alpha, a.steps);
     const summary total = compare(j, cut, u, expected);

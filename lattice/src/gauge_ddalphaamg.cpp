@@ -3,6 +3,8 @@
 // openQCD has the same header (gauge_openqcd.cpp).
 #include "gauge_layout.hpp"
 
+#include <cstdio>
+
 namespace halocline::lattice {
 namespace {
 
@@ -29,9 +31,13 @@ gauge_file open_ddalphaamg(const binary_file& file) {
                                      std::string(e.what()).substr(g.path.size() + 4));
     }
     // Re tr of an SU(3) matrix is in [-3/2, 3]; written so that NaN is refused too.
-    if (!(plaquette3 >= -1.5 && plaquette3 <= 3))
-        throw file_error(g.path, "DDalphaAMG head gives 3 * plaquette = " + std::to_string(plaquette3) +
-                                     ": it must be between -1.5 and 3");
+    constexpr double rounding = 3 * plaquette_rounding;
+    if (!(plaquette3 >= -1.5 - rounding && plaquette3 <= 3 + rounding)) {
+        char text[120];
+        std::snprintf(text, sizeof text, "DDalphaAMG head gives 3 * plaquette = %.17g: it must be between -1.5 and 3",
+                      plaquette3);
+        throw file_error(g.path, text);
+    }
     g.plaquette = plaquette3 / 3;
     return g;
 }

@@ -3,6 +3,7 @@
 
 #include "gauge_layout.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -12,6 +13,14 @@ namespace {
 std::string scientific(double value) {
     char text[32];
     std::snprintf(text, sizeof text, "%.12g", value);
+    return text;
+}
+
+/// "antiperiodic" and "ANTI-PERIODIC" are "ANTIPERIODIC".
+std::string boundary_word(std::string text) {
+    std::erase(text, '-');
+    std::ranges::transform(text, text.begin(),
+                           [](char c) { return 'a' <= c && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
     return text;
 }
 
@@ -116,11 +125,12 @@ void check_totals(const gauge_file& file, const gauge_totals& totals) {
 std::vector<std::string> boundary_warnings(const gauge_file& file, const std::array<boundary, dimensions>& used) {
     std::vector<std::string> all;
     for (int mu = 0; mu < dimensions; ++mu) {
-        const std::string& made_with = file.fermion_boundaries[mu];
+        const std::string made_with = boundary_word(file.fermion_boundaries[mu]);
         const bool same = made_with == "ANTIPERIODIC" && used[mu] == boundary::antiperiodic;
         if (made_with.empty() || made_with == "PERIODIC" || same) continue;
-        all.push_back("'" + file.path + "' says BOUNDARY_" + std::to_string(mu + 1) + " = " + shown(made_with) +
-                      " of its fermions; here the boundary in " + "xyzt"[mu] + " is another");
+        all.push_back("'" + file.path + "' says BOUNDARY_" + std::to_string(mu + 1) + " = " +
+                      shown(file.fermion_boundaries[mu]) + " of its fermions; here the boundary in " + "xyzt"[mu] +
+                      " is another");
     }
     return all;
 }

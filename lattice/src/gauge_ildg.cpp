@@ -3,7 +3,20 @@
 // scidac-checksum (XML).
 #include "gauge_layout.hpp"
 
+#include <algorithm>
+
 namespace halocline::lattice {
+namespace {
+
+/// Why a file without the records of ILDG has none.
+std::string explain_missing(const binary_file& file, const lime_records& records) {
+    const auto scidac = std::ranges::find(records.list, "scidac-private-record-xml", &lime_record::type);
+    if (scidac == records.list.end()) return "it is truncated, or not a gauge configuration";
+    return "it holds a SciDAC field of datatype '" + shown(xml_values(file, *scidac).find("datatype").value_or("")) +
+           "'; of links, the records ildg-format and ildg-binary-data are needed";
+}
+
+} // namespace
 
 gauge_file open_ildg(const binary_file& file) {
     gauge_file g;
@@ -15,8 +28,8 @@ gauge_file open_ildg(const binary_file& file) {
     const lime_record* data = records.find("ildg-binary-data");
     if (!format || !data)
         throw file_error(g.path, std::string("LIME file has no record ") +
-                                     (format ? "ildg-binary-data" : "ildg-format") +
-                                     ": it is truncated, or not a gauge configuration");
+                                     (format ? "ildg-binary-data" : "ildg-format") + ": " +
+                                     explain_missing(file, records));
 
     const xml_values xml(file, *format);
     if (const std::string field = xml.at("field"); field != "su3gauge")

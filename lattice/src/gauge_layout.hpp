@@ -22,6 +22,8 @@ gauge_file open_ildg(const binary_file& file);
 gauge_file open_milc(const binary_file& file);
 
 inline constexpr std::string_view nersc_begin = "BEGIN_HEADER";
+/// How far rounding may take a plaquette out of what SU(3) has, of links as unitary as check_totals() requires.
+inline constexpr double plaquette_rounding = 1e-9;
 /// First word of a MILC v5 file, in its own byte order.
 inline constexpr std::uint32_t milc_magic = 20103;
 

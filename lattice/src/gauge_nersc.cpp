@@ -123,6 +123,7 @@ gauge_file open_nersc(const binary_file& file) {
     // Converters that can't compute them write 0.
     if (g.link_trace == 0.0) g.link_trace.reset();
     if (g.nersc_checksum == 0u) g.nersc_checksum.reset();
+    if (g.plaquette == 0.0 && !g.link_trace && !g.nersc_checksum) g.plaquette.reset(); // alone, it may be a plaquette
     if (g.plaquette) g.plaquette_digit = last_digit(head, "PLAQUETTE");
     if (g.link_trace) g.link_trace_digit = last_digit(head, "LINK_TRACE");
     if (!g.plaquette) g.warnings.emplace_back("no PLAQUETTE is recorded");

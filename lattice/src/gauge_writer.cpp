@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdio>
 
 namespace halocline::lattice {
 namespace {
@@ -108,11 +109,12 @@ gauge_totals gauge_writer::write(const box& local, const gauge_field& links) {
 void gauge_writer::finish(const gauge_totals& totals, double plaquette) {
     if (!totals.finite)
         throw input_error("'" + layout_.path + "': the links have a NaN or an infinity: they are not written");
-    constexpr double rounding = 1e-9; // of links that are unitary as far as check_totals() requires
-    if (!(plaquette >= -0.5 - rounding && plaquette <= 1 + rounding))
-        throw input_error("'" + layout_.path + "': plaquette " + std::to_string(plaquette) +
-                          ": Re tr / 3 of SU(3) is between -0.5 and 1");
-    plaquette = std::clamp(plaquette, -0.5, 1.0); // the reader is as strict as the group
+    if (!(plaquette >= -0.5 - plaquette_rounding && plaquette <= 1 + plaquette_rounding)) {
+        char text[100];
+        std::snprintf(text, sizeof text, "': plaquette %.17g: Re tr / 3 of SU(3) is between -0.5 and 1", plaquette);
+        throw input_error("'" + layout_.path + text);
+    }
+    plaquette = std::clamp(plaquette, -0.5, 1.0); // a reader may be as strict as the group
     gauge_totals unitary = totals;
     unitary.max_su3_error = 0;
     check_totals(layout_, unitary); // layout_ records nothing: this checks coverage and the boundary in t

@@ -95,20 +95,6 @@ TEST_P(Aggregation, TestVectorsAreInTheRange) {
     }
 }
 
-TEST_P(Aggregation, ProlongAdds) {
-    aggregates a = make(5);
-    a.p.define(a.v);
-    const lattice::field<float> x = a.coarse_field(1);
-    lattice::field<float> once = a.fine_field(2), sum = a.fine_field(3);
-    lattice::field<float> expected = a.fine_field(3);
-
-    a.p.prolong(once, x);
-    a.p.prolong(sum, x, true);
-
-    for (std::size_t i = 0; i < expected.values().size(); ++i) expected.values()[i] += once.values()[i];
-    EXPECT_LT(halocline_test::distance(sum, expected), 1e-6);
-}
-
 TEST_P(Aggregation, RestrictFromFacesEqualsRestrict) {
     aggregates a = make(6);
     a.p.define(a.v);

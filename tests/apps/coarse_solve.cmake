@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/coarse_solve/*.cpp)
 halocline_add_test_program(apps_coarse_solve_test SOURCES ${sources}
-  LINK halocline::dirac halocline_app_config nlohmann_json::nlohmann_json)
+  LINK halocline::dirac halocline_app_config nlohmann_json::nlohmann_json ZLIB::ZLIB)
 target_compile_definitions(apps_coarse_solve_test PRIVATE
   HALOCLINE_BIN="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}" HALOCLINE_SOURCE="${PROJECT_SOURCE_DIR}"
+  HALOCLINE_VERSION="${PROJECT_VERSION}"
   $<$<BOOL:${LIBFABRIC_FOUND}>:HALOCLINE_WITH_OFI> $<$<BOOL:${LIBFABRIC_HAS_NET}>:HALOCLINE_WITH_NET>
   $<$<BOOL:${LIBIBVERBS_FOUND}>:HALOCLINE_WITH_VERBS>)
 add_dependencies(apps_coarse_solve_test coarse_solve generate_gauge halocline-run halocline-info)

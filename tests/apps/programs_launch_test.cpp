@@ -126,6 +126,14 @@ TEST(Programs, HostsThatCannotBeReachedAreBadInputAndEndTheOthersAtOnce) {
     }
 }
 
+TEST(Programs, HostsWithBracesOrBlanksInTheirNamesAreRefused) {
+    for (const std::string name : {"{host}", "a b", "a "}) {
+        const auto run = run_command("timeout 20 " + bin + "halocline-run --hosts '" + name + ":1,b:1' -- true");
+
+        expect_one_error(run, 2, ": the name '" + name + "' has a brace or a blank; names are expected");
+    }
+}
+
 /// A rank's exit code says nothing of signals, however large it is.
 TEST(Programs, ALargeExitCodeIsNoSignal) {
     const scratch_folder scratch;

@@ -148,7 +148,19 @@ TEST(GaugeFile, RefusesWrongHeads) {
     expect_refusal(std::string("BEGIN_HEADER\n") + std::string(200000, 'x'), "has no END_HEADER line");
     std::string plaquette = ddalphaamg();
     expect_refusal(plaquette.replace(16, 8, real(std::nan(""), 8, false)), "3 * plaquette = nan");
-    expect_refusal(plaquette.replace(16, 8, real(3.5, 8, false)), "3 * plaquette = 3.500000");
+    expect_refusal(plaquette.replace(16, 8, real(3.5, 8, false)), "3 * plaquette = 3.5: it must be between");
+    expect_refusal(plaquette.replace(16, 8, real(3.00000001, 8, false)), "3 * plaquette = 3.00000000999999");
+}
+
+/// As Chroma writes links if it is not asked for ILDG.
+TEST(GaugeFile, SaysWhichRecordsLinksInScidacsFormatLack) {
+    const std::string xml = "<scidacRecord><datatype>QDP_D3_ColorMatrix</datatype></scidacRecord>";
+    const std::string data = lime_record("scidac-binary-data", link_data({0, 1, 2, 3}, 3, 8, true), 0x4000);
+
+    expect_refusal(lime_record("scidac-private-record-xml", xml, 0x8000) + data,
+                   "no record ildg-format: it holds a SciDAC field of datatype 'QDP_D3_ColorMatrix'; of links, the "
+                   "records ildg-format and ildg-binary-data are needed");
+    expect_refusal(data, "no record ildg-format: it is truncated, or not a gauge configuration");
 }
 
 /// Looked through again for each comment, or for each '<', a record of the largest size takes minutes.

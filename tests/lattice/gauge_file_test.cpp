@@ -32,6 +32,16 @@ TEST(GaugeFile, ReadsDDalphaAMG) {
     expect_links(load(ddalphaamg()), whole, 0);
 }
 
+/// Of links of one, for instance: the sum over plaquettes is rounded.
+TEST(GaugeFile, APlaquetteOfDDalphaAMGMayBeRoundedBeyondOne) {
+    std::string content = ddalphaamg();
+    for (const double plaquette3 : {3.0000000000000004, -1.5000000000000002}) {
+        const temporary_file t(content.replace(16, 8, real(plaquette3, 8, false)));
+
+        EXPECT_DOUBLE_EQ(open_gauge_file(t.path()).plaquette.value(), plaquette3 / 3);
+    }
+}
+
 TEST(GaugeFile, ReadsEveryKindOfNersc) {
     for (const nersc_options& o : nersc_variants) {
         SCOPED_TRACE(std::to_string(o.rows) + " rows, " + std::to_string(o.real_bytes) + " bytes, big " +
@@ -96,6 +106,13 @@ TEST(GaugeFile, WarnsOfWhatIsNotRecorded) {
     zeros.recorded = false;
     EXPECT_EQ(warnings_of(nersc(zeros)).size(), 2U); // CHECKSUM = 0, LINK_TRACE = 0
     EXPECT_NO_THROW(load(nersc(zeros)));
+    const auto without_plaquette = [](std::string content) {
+        const temporary_file t(content.replace(content.find("0.125"), 5, "0.000"));
+        return open_gauge_file(t.path());
+    };
+    EXPECT_EQ(without_plaquette(nersc(zeros)).warnings.size(), 3U);
+    EXPECT_FALSE(without_plaquette(nersc(zeros)).plaquette) << "0 beside zeros is not recorded";
+    EXPECT_EQ(without_plaquette(nersc({})).plaquette, 0.0) << "0 beside a trace and a checksum is a plaquette";
     EXPECT_EQ(warnings_of(ildg(8, false)).size(), 1U);
     EXPECT_NO_THROW(load(ildg(8, false)));
     EXPECT_EQ(warnings_of(milc(true, false)).size(), 1U);
@@ -116,6 +133,8 @@ TEST(GaugeFile, TellsBoundariesOfItsFermionsThatAreNotUsed) {
     EXPECT_TRUE(told("", boundary::antiperiodic).empty());
     EXPECT_TRUE(told(periodic, boundary::antiperiodic).empty());
     EXPECT_TRUE(told(usual, boundary::antiperiodic).empty());
+    for (const char* word : {"antiperiodic", "Anti-Periodic", "periodic"})
+        EXPECT_TRUE(told(std::string("BOUNDARY_4 = ") + word + "\n", boundary::antiperiodic).empty()) << word;
     for (const boundary in_t : {boundary::periodic, boundary::open}) {
         const auto warnings = told(usual, in_t);
         ASSERT_EQ(warnings.size(), 1U);

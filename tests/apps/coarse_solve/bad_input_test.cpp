@@ -22,11 +22,11 @@ const bad_input bad_inputs[] = {
     {"--mpi 1.2.1.1 --blocks 8.8.8.8", "--blocks 4.4.4.4 allows it"},
     {"--blocks 3.4.4.4", "does not divide"},
     {"--vectors 0", "whole number from 1"},
-    {"--gauge HERE/4444.ildg --vectors 6 --m0 -3.999999999999 --csw 0", // the smoother divides by 1e-12
-     "is the gauge field, or are m0 and csw, what they should be? (m0 = -3.999999999999, csw = 0)"},
     {"--blocks 1.1.1.2 --vectors 28", "--vectors 28: too many for --blocks 1.1.1.2; such a block has room for 12"},
     {"--gauge HERE/1112.ildg --dry-run",
-     "too many for --blocks 1.1.1.2, the default here; such a block has room for 12"},
+     "--vectors 28, the default: too many for --blocks 1.1.1.2, the default here; such a block has room for 12"},
+    {"HERE/vectors.toml", "vectors.toml:2:11: [[level]] number 0, vectors = 13: too many for "},
+    {"HERE/vectors.toml", "vectors.toml:3:10: [[level]] number 0, blocks = 1.1.1.2; such a block has room for 12"},
     {"--tol nan", "relative residual"},
     {"--rhs twos", "ones, unit or random, or file:PATH"},
     {"--rhs file:", "or file:PATH"},
@@ -43,6 +43,7 @@ const bad_input bad_inputs[] = {
     {"--gauge HERE/4444.ildg --rhs file:HERE/propagator.lime", "<spins> as 1"},
     {"--gauge HERE/4444.ildg --rhs file:HERE/tiny.lime", "from squares, is 0: scale it to between 1e-130 and 1e+130"},
     {"--gauge HERE/4444.ildg --rhs file:HERE/huge.lime", "huge.lime: the norm of its field, from squares, is inf"},
+    {"HERE/tiny.toml --gauge HERE/4444.ildg", "tiny.toml:2:7: [solver] rhs = file:"},
     {"--solution /nowhere/x.lime", "--solution /nowhere/x.lime: can't be written: No such file"},
     {"--solution HERE/", "is a folder"},
     {"--solution /dev/null", "it is no regular file"},
@@ -95,6 +96,10 @@ const bad_input bad_inputs[] = {
     {"--grid 400.400.400.400", "GiB"},
     {"--gauge HERE/small.ildg --tile 2147483647.1.1.1", "--tile"},
     {"--no-such-flag", "no-such-flag"},
+    {"--kappa 0.125", "unknown flag '--kappa'; the mass is m0 = 1 / (2 kappa) - 4"},
+    {"--mass 0.1", "unknown flag '--mass'; the mass is m0"},
+    {"HERE/kappa.toml", "unknown key '[operator] kappa'; "},
+    {"HERE/kappa.toml", "; the mass is m0 = 1 / (2 kappa) - 4, --m0 or [operator] m0"},
 };
 
 void write_inputs(const scratch_folder& scratch) {
@@ -122,6 +127,10 @@ void write_inputs(const scratch_folder& scratch) {
     std::ofstream(scratch / "array.toml") << "[operator]\nm0 = [1, 2]\n";
     std::ofstream(scratch / "zero.toml") << "[lattice]\ngauge = \"a\\u0000b\"\n";
     std::ofstream(scratch / "blocks.toml") << "[[level]]\nblocks = [3, 4, 4, 4]\n";
+    std::ofstream(scratch / "vectors.toml") << "[[level]]\nvectors = 13\nblocks = [1, 1, 1, 2]\n";
+    std::ofstream(scratch / "tiny.toml") << "[solver]\nrhs = 'file:" << scratch / "tiny.lime"
+                                         << "'\n";
+    std::ofstream(scratch / "kappa.toml") << "[operator]\nkappa = 0.125\n";
     std::filesystem::create_directory(scratch / "taken.lime.partial");
     std::ofstream(scratch / "transports.toml") << "[comm]\ntransports = ['shm', 'carrier-pigeon']\n";
 }
@@ -169,7 +178,8 @@ TEST(BadInput, RanksThatTheBlocksForbidAreToldWhichBlocksAllowThem) {
                  {3, "--blocks 4.4.4.4", "2.2.2.2"},
                  {3, "--mpi 1.1.1.3", "2.2.2.2"},
                  {3, "--gauge " + (scratch / "6.ildg"), "2.2.2.2"},
-                 {3, "--gauge " + (scratch / "7.ildg"), "1.1.3.2"},
+                 {3, "--gauge " + (scratch / "7.ildg"), "1.1.3.4"},
+                 {5, "--vectors 6", "1.2.2.2"}, // and not 1.1.1.1, whose coarse grid would be as large
                  {3, "--vectors 512 --gauge " + (scratch / "7.ildg"), "7.5.3.1"},
                  {5, "--vectors 512 --gauge " + (scratch / "7.ildg"), ""}};
     for (const auto& c : cases) {

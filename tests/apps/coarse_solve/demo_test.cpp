@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program.hpp"
+#include "smooth_configuration.hpp"
 
 #include <fstream>
 #include <sstream>
@@ -69,6 +70,52 @@ TEST(Demo, NotConvergedIsExitCodeOneAndStillWritesJson) {
     EXPECT_FALSE(result["converged"]);
     EXPECT_EQ(result["outer_iterations"], 2);
     EXPECT_GT(double(result["true_relative_residual"]), 1e-10);
+}
+
+TEST(Demo, SaysThatATightToleranceMayBeOutOfReach) {
+    const std::string quick = "--max-iterations 1 --setup 0 --vectors 4 --tol ";
+
+    const auto near = run_command(on_ranks(1, quick + "9e-16")), far = run_command(on_ranks(1, quick + "1e-15"));
+
+    EXPECT_NE(near.out.find("note: --tol 9e-16 is near the rounding of doubles"), std::string::npos) << near.out;
+    EXPECT_EQ(far.out.find("the rounding of doubles"), std::string::npos) << far.out;
+}
+
+TEST(Demo, JsonHasTheSettingsInForce) {
+    const json result = solve(ranks(2), "--max-iterations 2 --setup 0 --vectors 4 --seed 7 --m0 -0.25", 1);
+
+    const json& settings = result["settings"];
+    EXPECT_EQ(result["version"], HALOCLINE_VERSION);
+    EXPECT_EQ(settings["operator.m0"], "-0.25");
+    EXPECT_EQ(settings["operator.boundary"], "periodic,periodic,periodic,antiperiodic");
+    EXPECT_EQ(settings["solver.seed"], "7");
+    EXPECT_EQ(settings["solver.tolerance"], "1e-10");
+    EXPECT_EQ(settings["level.0.vectors"], "4");
+    EXPECT_EQ(settings["level.1.restart_length"], "100");
+    EXPECT_EQ(settings["lattice.grid"], "8.8.8.8") << "chosen";
+    EXPECT_EQ(settings["lattice.mpi"], "1.1.1.2") << "chosen";
+    EXPECT_EQ(settings["level.0.blocks"], "4.4.4.4") << "chosen";
+    EXPECT_FALSE(settings.contains("comm.network")) << "of a host";
+}
+
+/// The smoother divides by 1e-12.
+TEST(Demo, ParametersThatAllowNoHierarchyAreAResult) {
+    const scratch_folder scratch;
+    const std::string gauge = scratch / "4444.ildg", x = scratch / "x.lime";
+    write_smooth(gauge, {4, 4, 4, 4});
+
+    const json result =
+        solve(ranks(2), "--vectors 6 --m0 -3.999999999999 --csw 0 --gauge " + gauge + " --solution " + x, 1);
+
+    EXPECT_EQ(result["status"], "no_hierarchy");
+    EXPECT_FALSE(result["converged"]);
+    EXPECT_EQ(result["true_relative_residual"], 1);
+    EXPECT_EQ(result["outer_iterations"], 0);
+    ASSERT_EQ(result["notes"].size(), 1U);
+    const std::string why = result["notes"][0];
+    EXPECT_NE(why.find("what they should be? (m0 = -3.999999999999, csw = 0)"), std::string::npos) << why;
+    EXPECT_EQ(result["solution"], "");
+    EXPECT_FALSE(std::filesystem::exists(x));
 }
 
 TEST(Demo, RandomAndUnitRightHandSidesDoNotDependOnRanks) {

@@ -4,6 +4,8 @@
 #include "smooth_configuration.hpp"
 #include "source_file.hpp"
 
+#include "../../lattice/openqcd_format.hpp"
+
 #include <halocline/dirac/gauge_configuration.hpp>
 #include <halocline/dirac/reference_operator.hpp>
 #include <halocline/dirac/spinor_field.hpp>
@@ -126,6 +128,28 @@ TEST(Solution, ThatDidNotConvergeIsWrittenAndSaysSo) {
     EXPECT_FALSE(r["converged"]);
     EXPECT_EQ(r["solution"], file);
     EXPECT_NE(halocline_test::read_text(file).find("<converged>false</converged>"), std::string::npos);
+}
+
+TEST(Solution, OfLinksWithAnOpenBoundaryInTSaysSo) {
+    const scratch_folder scratch;
+    const std::string gauge = scratch / "g.openqcd", file = scratch / "x.lime";
+    const auto unit_link = [](std::int64_t site, int mu) {
+        const bool zero = mu == 3 && lattice::lexicographic_coordinate(site, extents)[3] == extents[3] - 1;
+        return zero ? halocline_test::matrix{} : halocline_test::matrix{1, 0, 0, 0, 1, 0, 0, 0, 1};
+    };
+    const double plaquette = 1 - 0.5 / extents[3]; // those in t of the last time slice are zero
+    std::ofstream(gauge, std::ios::binary) << halocline_test::openqcd(extents, unit_link, plaquette);
+    const std::string arguments = "--vectors 8 --setup 0 --m0 0.1 --max-iterations 3 --gauge " + gauge +
+                                  " --solution " + file + " --json " + (scratch / "json");
+
+    const auto run = run_command(on_ranks(2, arguments));
+
+    EXPECT_NE(run.out.find("its directions 1, 2, 3 are z, y, x here: lattice x.y.z.t = N3.N2.N1.N0 = 4.4.4.8\n"),
+              std::string::npos)
+        << run.out << run.err;
+    const std::string open = "periodic,periodic,periodic,open";
+    EXPECT_NE(halocline_test::read_text(file).find("<boundary>" + open + "</boundary>"), std::string::npos);
+    EXPECT_EQ(json::parse(halocline_test::read_text(scratch / "json"))["settings"]["operator.boundary"], open);
 }
 
 TEST(Solution, ReplacesWhatAKilledRunLeftAndSaysSo) {

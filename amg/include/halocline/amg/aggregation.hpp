@@ -33,8 +33,8 @@ class aggregation {
     /// Err: input_error naming block and vector, if there is no replacement, or that depends on the others too.
     std::int64_t define(std::span<const lattice::field<float>> test_vectors, const replacement& replace = {});
 
-    /// y = P x, or y += P x.  Cost: reads P once.
-    void prolong(lattice::field<float>& y, const lattice::field<float>& x, bool add = false) const noexcept;
+    /// y = P x.  Cost: reads P once.
+    void prolong(lattice::field<float>& y, const lattice::field<float>& x) const noexcept;
     /// x = P^dagger y.  Cost: reads P once.
     void restrict(lattice::field<float>& x, const lattice::field<float>& y) const noexcept;
     /// Up to 4 fields y, and their restrictions x. With `face_mask` != 0 the fields are known to vanish except at the

@@ -6,6 +6,7 @@
 
 #include <halocline/amg/options.hpp>
 #include <halocline/amg/two_level.hpp>
+#include <halocline/base/error.hpp>
 #include <halocline/comm/global_sum.hpp>
 #include <halocline/comm/job.hpp>
 #include <halocline/dirac/padded_links.hpp>
@@ -21,6 +22,12 @@
 
 namespace halocline::amg {
 
+/// These links and parameters allow no hierarchy: test vectors vanish, overflow or depend on each other, or a diagonal
+/// block of the coarse operator is singular. It shows only in the set-up, after hours perhaps.
+class no_hierarchy : public input_error {
+    using input_error::input_error;
+};
+
 /// The solver for one gauge configuration and one set of parameters: setup() once, then solve() for each right-hand
 /// side.
 class solver {
@@ -35,8 +42,7 @@ class solver {
     /// Called at each step of setup() and solve(), on every rank; must not throw.
     void on_progress(progress_callback tell) { tell_ = std::move(tell); }
 
-    /// Builds the hierarchy. Collective.  Err: on every rank input_error, which names m0 and csw, if these links and
-    /// parameters allow none; job_error.
+    /// Builds the hierarchy. Collective.  Err: on every rank no_hierarchy, which names m0 and csw; job_error.
     void setup();
 
     /// Solves D x = b from x = 0. Collective.  Shape: lexicographic, 24 components.  Pre: setup().

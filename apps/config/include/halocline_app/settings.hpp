@@ -61,6 +61,9 @@ comm::job_options job_options_of(const settings& s);
 /// --transport ("": not given).  Err: config_error.
 comm::job_options job_options_of_environment(const std::string& transport_flag);
 
+/// What those look for who give a mass by another name.
+inline constexpr const char* mass_convention = "the mass is m0 = 1 / (2 kappa) - 4, --m0 or [operator] m0";
+
 using setting_key = config::key<settings>;
 const std::vector<setting_key>& setting_keys();
 
