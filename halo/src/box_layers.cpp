@@ -101,6 +101,13 @@ void check_cut(const cut_check& options, const lattice::decomposition& cut, int 
     check_grown(who, largest, options.widths); // nothing else bounds the ghosts beyond an open edge
 }
 
+void refuse_wrapping_size(const std::string& what, std::size_t sites, std::size_t site_bytes, int fields) {
+    constexpr std::size_t most_bytes = std::size_t{1} << 56;
+    if (site_bytes > 0 && sites <= most_bytes / static_cast<std::size_t>(fields) / site_bytes) return;
+    throw input_error(what + std::to_string(sites) + " sites, " + std::to_string(fields) + " x " +
+                      std::to_string(site_bytes) + " bytes each, is larger than any memory");
+}
+
 std::string shape_text(const lattice::decomposition& cut, const ghost_widths& widths,
                        const std::array<lattice::boundary, dimensions>& boundaries) {
     std::string text =

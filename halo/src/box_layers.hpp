@@ -49,6 +49,13 @@ bool is_exchanged(const lattice::decomposition& cut, const Options& options, int
     return has_messages_in(cut, options, f.mu) && !(across_edge && options.boundaries[f.mu] == lattice::boundary::open);
 }
 
+/// Does any rank exchange a message through its face f?
+template <class Options>
+bool is_exchanged_anywhere(const lattice::decomposition& cut, const Options& options, face f) {
+    return has_messages_in(cut, options, f.mu) &&
+           (cut.rank_grid()[f.mu] > 1 || options.boundaries[f.mu] != lattice::boundary::open);
+}
+
 /// Err: input_error, beginning with `who`: a box of these extents, with its ghosts, would have an extent beyond 32 bits.
 void check_grown(const std::string& who, const lattice::coordinate& extents, const ghost_widths& widths);
 
@@ -65,12 +72,10 @@ void check_cut(const cut_check& plan, const lattice::decomposition& cut, int ran
 /// Err: input_error, beginning with `who`: neither 0 nor 1.
 void check_parity(const std::string& who, std::optional<int> parity);
 
-/// The most sites that a message may have if it holds `fields` times `site_bytes` of each: the total size of all slots
-/// of all messages then fits into 64 bits. None, if site_bytes is 0: the sum of fields overflowed.  Pre: fields > 0.
-inline std::size_t most_message_sites(std::size_t site_bytes, int fields = 1) {
-    constexpr std::size_t most_bytes = std::size_t{1} << 56;
-    return site_bytes == 0 ? 0 : most_bytes / static_cast<std::size_t>(fields) / site_bytes;
-}
+/// Refuses a message of so many sites, with `fields` times `site_bytes` of each, unless the total size of all slots of
+/// all messages fits into 64 bits. site_bytes 0: the sum of fields overflowed.  Pre: fields > 0.
+/// Err: input_error, beginning with `what`, "halo 'name': a message of ".
+void refuse_wrapping_size(const std::string& what, std::size_t sites, std::size_t site_bytes, int fields = 1);
 
 /// The part of a plan's shape that every layout has, as text for comparison.
 std::string shape_text(const lattice::decomposition& cut, const ghost_widths& widths,

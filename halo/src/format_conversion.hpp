@@ -6,11 +6,13 @@
 
 #include <halocline/base/enumerators.hpp>
 #include <halocline/base/error.hpp>
+#include <halocline/halo/boundary_phases.hpp>
 #include <halocline/halo/packer.hpp>
 
 #include <algorithm>
 #include <array>
 #include <complex>
+#include <cmath>
 #include <cstdio>
 #include <limits>
 #include <memory>
@@ -59,11 +61,31 @@ inline bool has_maps(const std::array<block_map, lattice::faces>& maps) {
     return std::ranges::any_of(maps, [](const block_map& m) { return !m.empty(); });
 }
 
-/// Err: input_error, beginning with `who`: a site of `most` reals, in a message or a field, that must be converted and
-/// has no room in a chunk.
+/// Can a message through face f of some rank cross the edge of the lattice?
+inline bool wraps_anywhere(const plan& p, face f) { return p.options().boundaries[f.mu] != lattice::boundary::open; }
+
+/// "phase (0, -1)".
+inline std::string phase_text(std::complex<double> phase) {
+    char text[64];
+    std::snprintf(text, sizeof text, "phase (%g, %g)", phase.real(), phase.imag());
+    return text;
+}
+
+/// Err: input_error, beginning with `who`: a phase, which is `where`, is infinite or not a number.
+inline void check_phase_finite(const std::string& who, std::complex<double> phase, const std::string& where) {
+    if (!std::isfinite(phase.real()) || !std::isfinite(phase.imag()))
+        throw input_error(who + phase_text(phase) + where + ": must be finite");
+}
+inline void check_phases_finite(const std::string& who, const boundary_phases& phases) {
+    for (int mu = 0; mu < lattice::dimensions; ++mu)
+        check_phase_finite(who, phases[mu], std::string(" in ") + "xyzt"[mu]);
+}
+
+/// Err: input_error, beginning with `who`: a phase that is not finite; a site of `most` reals, in a message or a field,
+///      that must be converted and has no room in a chunk.
 inline void check_chunk(const std::string& who, int most, message_format format,
-                        const std::array<block_map, lattice::faces>& maps,
-                        const std::array<std::complex<double>, lattice::dimensions>& phases) {
+                        const std::array<block_map, lattice::faces>& maps, const boundary_phases& phases) {
+    check_phases_finite(who, phases);
     const bool copies = format == message_format::as_stored && !has_maps(maps) &&
                         std::ranges::all_of(phases, [](std::complex<double> phase) { return phase == 1.0; });
     if (!copies && most > chunk_reals)

@@ -61,6 +61,19 @@ void fill_by_blocks(std::size_t site_bytes, std::int64_t first, std::int64_t las
     }
 }
 
+/// Calls claim(begin, end) and copy(begin, end) for sites [first, last), by blocks of so many bytes: claimed lines are
+/// still in the first-level cache when they are filled.
+template <class Claim, class Copy>
+void copy_claimed(std::size_t block_bytes, std::size_t site_bytes, std::int64_t first, std::int64_t last, Claim&& claim,
+                  Copy&& copy) noexcept {
+    const auto sites = static_cast<std::int64_t>(std::max(std::size_t{1}, block_bytes / site_bytes));
+    for (std::int64_t next = 0; first < last; first = next) {
+        next = std::min(last, first + sites);
+        claim(first, next);
+        copy(first, next);
+    }
+}
+
 /// Fills sites [first, last) of a message by calling copy(start, begin, end): it writes sites [begin, end) of a message
 /// that begins at `start`. If the message is streamed, the caller calls finish_streams().
 /// Pre: a streamed message has sites of at most largest_assembled_site bytes.
@@ -72,15 +85,11 @@ void fill_sites(const path_watch& watch, std::size_t site_bytes, std::int64_t fi
         // cache.
         fill_by_blocks(site_bytes, first, last, message, copy, comm::stream_bytes);
     } else if (watch.claims()) {
-        // By blocks, so that claimed lines are still in the first-level cache when they are filled.
-        constexpr std::size_t block_bytes = 4096;
-        const auto sites = static_cast<std::int64_t>(std::max(std::size_t{1}, block_bytes / site_bytes));
-        for (std::int64_t next = 0; first < last; first = next) {
-            next = std::min(last, first + sites);
-            comm::claim_lines(message + static_cast<std::size_t>(first) * site_bytes,
-                              message + static_cast<std::size_t>(next) * site_bytes);
-            copy(message, first, next);
-        }
+        const auto at = [&](std::int64_t site) { return message + static_cast<std::size_t>(site) * site_bytes; };
+        copy_claimed(
+            4096, site_bytes, first, last,
+            [&](std::int64_t begin, std::int64_t end) { comm::claim_lines(at(begin), at(end)); },
+            [&](std::int64_t begin, std::int64_t end) { copy(message, begin, end); });
     } else if (watch.gathers() && static_cast<std::size_t>(last - first) * site_bytes >= long_run_bytes) {
         fill_by_blocks(site_bytes, first, last, message, copy, comm::copy_bytes);
     } else {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/halo/packer.hpp>
 
+#include "box_layers.hpp"
 #include "format_conversion.hpp"
 #include "message_start.hpp"
 
@@ -24,22 +25,20 @@ std::size_t packer<T>::bytes_per_site(const packer_options& o) {
 template <class T>
 packer<T>::packer(const plan& p, packer_options options, std::shared_ptr<const lattice::site_order> order)
     : options_(std::move(options)), name_(p.options().name), order_(order_for(p, std::move(order))),
-      reals_(reals_per_site(options_)), lanes_(order_->lane_width()), fields_(p.options().fields) {
+      reals_(reals_per_site(options_)), lanes_(order_->lane_width()), fields_(p.options().fields),
+      bytes_(bytes_per_site(options_)) {
     const std::string who = "packer for halo '" + p.options().name + "': ";
     check_options(who, p);
     auto messages = std::make_shared<std::vector<message>>();
     for (const plan_message& sent : p.messages()) {
-        const std::string where = who + lattice::to_string(sent.where) + ": ";
-        // Of a plan in one direction nothing is packed here: then it needs no projection. By the widths, not by this
-        // rank's sites, so that a wrong one is refused on every rank.
+        // Of a plan in one direction nothing is packed here: then it needs no projection.
         const bool is_packed = p.options().widths.behind(sent.where.opposite()) > 0;
         const block_map map =
-            is_packed ? map_of(sent.where, p.cut().wraps(p.job().rank(), sent.where), where) : block_map{};
+            is_packed ? map_of(sent.where, p.cut().wraps(p.job().rank(), sent.where), who) : block_map{};
         message& m = messages->emplace_back();
         m.where = sent.where;
-        m.sites = sent.send_sites.size();
-        m.field_bytes = sent.send_sites.size() * bytes_per_site(options_);
-        if (!map.empty()) check_map(map, options_.components, where);
+        m.field_bytes = sent.send_sites.size() * bytes_;
+        m.fingerprint = sent.fingerprint;
         if (!map.empty()) m.map = site_map<T>(map, options_.components);
         std::vector<std::int64_t> from;
         for (const std::int32_t site : sent.send_sites) from.push_back(order_->position(site));
@@ -52,7 +51,8 @@ packer<T>::packer(const plan& p, packer_options options, std::shared_ptr<const l
     messages_.pointer() = std::move(messages);
 }
 
-/// Err: input_error: options that make no message, or that do not fit the plan or the site order.
+/// Err: input_error: options that make no message, or that do not fit the plan or the site order. Maps are checked for
+///      every face through which any rank sends, so that a wrong one is refused on every rank.
 template <class T>
 void packer<T>::check_options(const std::string& who, const plan& p) const {
     check_format_and_box(who, options_.format, options_.scale, p, *order_);
@@ -61,16 +61,22 @@ void packer<T>::check_options(const std::string& who, const plan& p) const {
     if (sizeof(T) != 4 && options_.format != message_format::as_stored)
         throw input_error(who + "half and bfloat16 messages are made of fields of float, this one holds double");
     check_chunk(who, std::max(reals_, options_.components), options_.format, options_.projections, options_.phases);
-    if (p.options().bytes_per_site != bytes_per_site(options_))
-        throw input_error(who + "a site of the message has " + std::to_string(bytes_per_site(options_)) +
+    if (p.options().bytes_per_site != bytes_)
+        throw input_error(who + "a site of the message has " + std::to_string(bytes_) +
                           " bytes, the plan was made for " + std::to_string(p.options().bytes_per_site) +
                           "; say packer::bytes_per_site in plan_options");
+    for (int i = 0; i < lattice::faces; ++i) {
+        const face f = lattice::face_of(i);
+        const bool is_packed = p.options().widths.behind(f.opposite()) > 0;
+        if (is_packed && is_exchanged_anywhere(p.cut(), p.options(), f)) (void)map_of(f, wraps_anywhere(p, f), who);
+    }
 }
 
 /// The map applied to a site that leaves through this face: projection and phase; no rows if it is the identity.
-/// Err: input_error: a different number of reals than through the other faces.
+/// Err: input_error: a different number of reals than through the other faces, a map that does not fit the components.
 template <class T>
-block_map packer<T>::map_of(face f, bool wraps, const std::string& where) const {
+block_map packer<T>::map_of(face f, bool wraps, const std::string& who) const {
+    const std::string where = who + lattice::to_string(f) + ": ";
     const block_map& projection = options_.projections[f.index()];
     if (has_maps(options_.projections) && projection.reals() != reals_)
         throw input_error(where + "its projection has " + std::to_string(projection.reals()) +
@@ -79,7 +85,9 @@ block_map packer<T>::map_of(face f, bool wraps, const std::string& where) const 
     // What leaves through the low edge becomes the ghosts beyond the upper edge.
     if (wraps) phase = options_.phases[f.mu];
     if (f.end == lattice::side::high) phase = std::conj(phase);
-    return with_phase(projection, phase, options_.components);
+    block_map map = with_phase(projection, phase, options_.components);
+    if (!map.empty()) check_map(map, options_.components, where);
+    return map;
 }
 
 template <class T>
@@ -144,7 +152,7 @@ template <class T>
 void packer<T>::unpack(const std::byte* ghost, std::int64_t first, std::int64_t last, T* out) const noexcept {
     (void)*messages_; // throws if this was moved from
     const auto count = static_cast<std::size_t>((last - first) * reals_);
-    const std::byte* from = ghost + static_cast<std::size_t>(first) * bytes_per_site(options_);
+    const std::byte* from = ghost + static_cast<std::size_t>(first) * bytes_;
     if (options_.format == message_format::as_stored)
         std::copy_n(reinterpret_cast<const T*>(from), count, out);
     else if constexpr (sizeof(T) == 4)
@@ -156,7 +164,7 @@ template <class T>
 void packer<T>::write(const T* reals, std::int64_t first, std::int64_t last, std::byte* target) const noexcept {
     (void)*messages_; // throws if this was moved from
     const auto count = static_cast<std::size_t>((last - first) * reals_);
-    std::byte* to = target + static_cast<std::size_t>(first) * bytes_per_site(options_);
+    std::byte* to = target + static_cast<std::size_t>(first) * bytes_;
     if (options_.format == message_format::as_stored)
         std::copy_n(reals, count, reinterpret_cast<T*>(to));
     else if constexpr (sizeof(T) == 4)

@@ -15,6 +15,8 @@
 #include <halocline/comm/costs.hpp>
 #include <halocline/comm/detail/claim_lines.hpp>
 #include <halocline/comm/detail/joint_channel.hpp>
+#include <halocline/comm/job.hpp>
+#include <halocline/comm/transport_names.hpp>
 #include <halocline/halo/detail/path_watch.hpp>
 #include <halocline/halo/path.hpp>
 #include <halocline/halo/shell_plan.hpp>
@@ -25,6 +27,11 @@
 #include <vector>
 
 namespace halocline::halo {
+
+/// Is that another rank, whose messages go through memory that both map?
+inline bool shares_memory(const comm::job& j, int peer) {
+    return peer != j.rank() && comm::is_in_memory(j.members()[peer].transport);
+}
 
 /// A choice and the reason for it.
 template <class Choice>

@@ -17,14 +17,14 @@ namespace halocline::halo {
 path plan::wished_path() const { return options_.path == path::automatic ? job_.options().path : options_.path; }
 
 comm::costs plan::path_costs() const {
-    if (wished_path() == path::streamed || job_.ranks() == 1) return {};
+    if (wished_path() == path::streamed || job_.ranks() == 1) return comm::unmeasured_costs();
     return comm::measured_costs(job_);
 }
 
 /// By what both ends know, so that they decide alike: a channel is joint if either of its messages is worth it.
 void plan::choose_joint(std::size_t message, const comm::costs& costs, comm::channel_request& request) {
     plan_message& m = messages_[message];
-    if (job_.members()[m.peer].transport != comm::shm_channel::transport || seal_.bytes() > 0) return;
+    if (!shares_memory(job_, m.peer) || seal_.bytes() > 0) return;
     if (options_.fields > static_cast<int>(comm::joint_source::most_fields)) return;
     const path wish = wished_path();
     if (!comm::joint_pays(wish, costs, std::max(request.send_bytes, request.receive_bytes))) return;

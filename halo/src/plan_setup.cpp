@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a halo plan is made: which sites each message carries, and its channels.
 #include "box_layers.hpp"
+#include "source_fingerprint.hpp"
 
 #include <halocline/base/enumerators.hpp>
 #include <halocline/base/error.hpp>
@@ -47,8 +48,8 @@ plan::plan(const comm::job& j, const lattice::decomposition& cut, plan_options o
                              options_.bytes_per_site);
         requests = make_requests(costs);
     });
-    sent_.resize(static_cast<std::size_t>(options_.fields));
     make_channels(requests);
+    sent_.resize(static_cast<std::size_t>(options_.fields)); // so many that the slab holds their messages
     times_ = exchange_times(job_, channels_);
     choose_paths(costs);
 }
@@ -108,12 +109,14 @@ void plan::prepare_messages(const lattice::decomposition& cut) {
         const face f = lattice::face_of(i);
         if (!is_exchanged(cut, options_, job_.rank(), f)) continue;
 
-        plan_message m{.where = f, .peer = cut.neighbour(job_.rank(), f), .send_sites = {}, .ghost_sites = 0};
+        plan_message m{.where = f, .peer = cut.neighbour(job_.rank(), f), .send_sites = {}};
         // What leaves through the low face lands behind the neighbour's high face, and vice versa.
         m.send_sites = sites(layers(local, f, options_.widths.behind(f.opposite())), local);
         // In the neighbour's coordinates, so that both ends ask `select` about the same source sites.
         const lattice::box theirs = cut.local_box(m.peer);
-        m.ghost_sites = std::ssize(sites(layers(theirs, f.opposite(), options_.widths.behind(f)), theirs));
+        const std::vector<std::int32_t> ghosts = sites(layers(theirs, f.opposite(), options_.widths.behind(f)), theirs);
+        m.ghost_sites = std::ssize(ghosts);
+        m.fingerprint = checksum_list(checksum_list(0, m.send_sites), ghosts);
 
         message_of_[i] = static_cast<int>(messages_.size());
         messages_.push_back(std::move(m));
@@ -123,10 +126,8 @@ void plan::prepare_messages(const lattice::decomposition& cut) {
 void plan::refuse_wrapping_sizes() const {
     for (const plan_message& m : messages_) {
         const std::size_t sites = std::max(m.send_sites.size(), static_cast<std::size_t>(m.ghost_sites));
-        if (sites <= most_message_sites(options_.bytes_per_site, options_.fields)) continue;
-        throw input_error("halo '" + options_.name + "': a message of " + std::to_string(sites) + " sites, " +
-                          std::to_string(options_.fields) + " x " + std::to_string(options_.bytes_per_site) +
-                          " bytes each, is larger than any memory");
+        refuse_wrapping_size("halo '" + options_.name + "': a message of ", sites, options_.bytes_per_site,
+                             options_.fields);
     }
 }
 

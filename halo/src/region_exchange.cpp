@@ -24,14 +24,10 @@ void put(const site_copy& out, const path_watch& watch, bool assembled, const fi
     if (assembled) return fill_sites(watch, source.shape.bytes(), first, last, to, copy);
     if (watch.streamed()) return out.stream(source.data, to, source.shape, first, last);
     if (!watch.claims()) return copy(to, first, last);
-    // By blocks, so that claimed lines are still in the first-level cache when they are filled.
-    constexpr std::int64_t block_bytes = 8192;
-    const std::int64_t sites = std::max<std::int64_t>(1, block_bytes / static_cast<std::int64_t>(source.shape.bytes()));
-    for (std::int64_t next = 0; first < last; first = next) {
-        next = std::min(last, first + sites);
-        out.claim(to, source.shape, first, next);
-        copy(to, first, next);
-    }
+    copy_claimed(
+        8192, source.shape.bytes(), first, last,
+        [&](std::int64_t begin, std::int64_t end) { out.claim(to, source.shape, begin, end); },
+        [&](std::int64_t begin, std::int64_t end) { copy(to, begin, end); });
 }
 
 } // namespace
@@ -56,9 +52,8 @@ region_plan::state::state(const comm::job& j, const std::vector<transfer>& sends
     job.collectively([&] { refuse_wrapping_sizes(); });
     std::vector<watched_bytes> direct, by_slot;
     for (region_message& m : messages) {
-        const std::size_t bytes = static_cast<std::size_t>(m.send_sites) * site_bytes;
-        direct.push_back({&m.watch, bytes});
-        by_slot.push_back({m.by_slot ? &m.by_slot->watch : &m.watch, bytes});
+        direct.push_back({&m.watch, m.out_at.back()});
+        by_slot.push_back({m.by_slot ? &m.by_slot->watch : &m.watch, m.out_at.back()});
     }
     limit_claims(direct);
     limit_claims(by_slot);
@@ -74,11 +69,9 @@ region_plan::state::state(const comm::job& j, const std::vector<transfer>& sends
 
 void region_plan::state::refuse_wrapping_sizes() const {
     for (const region_message& m : messages) {
-        const auto sites = static_cast<std::size_t>(std::max(m.send_sites, m.receive_sites));
-        if (sites <= most_message_sites(site_bytes)) continue;
-        throw input_error("'" + options.name + "': the message between rank " + std::to_string(job.rank()) +
-                          " and rank " + std::to_string(m.peer) + ", " + std::to_string(sites) + " sites of " +
-                          std::to_string(site_bytes) + " bytes, is larger than any memory");
+        const std::string what = "'" + options.name + "': the message between rank " + std::to_string(job.rank()) +
+                                 " and rank " + std::to_string(m.peer) + ", ";
+        refuse_wrapping_size(what, static_cast<std::size_t>(std::max(m.send_sites, m.receive_sites)), site_bytes);
     }
 }
 
@@ -88,8 +81,8 @@ void region_plan::state::make_channels(const std::string& shape) {
         requests.push_back({.peer = m.peer,
                             .key = static_cast<std::uint32_t>(m.peer),
                             .peer_key = static_cast<std::uint32_t>(job.rank()),
-                            .send_bytes = static_cast<std::size_t>(m.send_sites) * site_bytes + seal.bytes(),
-                            .receive_bytes = static_cast<std::size_t>(m.receive_sites) * site_bytes + seal.bytes(),
+                            .send_bytes = m.out_at.back() + seal.bytes(),
+                            .receive_bytes = m.in_at.back() + seal.bytes(),
                             .label = "values",
                             .direct = m.path == path::direct,
                             .joint = m.joint,
@@ -145,7 +138,7 @@ void region_plan::state::start(int which) noexcept {
             region_message& m = messages[channel.index()];
             if (!m.goes_by_slot()) return;
             std::byte* const message = channel.slot_target(k);
-            look_at(m, message + static_cast<std::size_t>(m.send_sites) * site_bytes / 2);
+            look_at(m, message + m.out_at.back() / 2);
             pack(m, m.by_slot->out, m.by_slot->watch, message);
             channel.send_by_slot(k, stamp, static_cast<std::uint32_t>(which));
             --unsent;
@@ -156,7 +149,7 @@ void region_plan::state::start(int which) noexcept {
         m.in_place = false;
         look_at(m, channel.target(k) + m.probed_byte);
         pack(m, m.out, m.watch, channel.target(k));
-        seal.put(channel.target(k), static_cast<std::size_t>(m.send_sites) * site_bytes, k);
+        seal.put(channel.target(k), m.out_at.back(), k);
         channel.send(k, stamp, static_cast<std::uint32_t>(which));
     });
     started_ = k;
@@ -169,12 +162,9 @@ void region_plan::state::pack(const region_message& m, const std::vector<site_co
                               std::byte* message) const noexcept {
     const std::vector<field_view>& source = bindings[bound].source;
     by_team(m.send_sites, [&](std::int64_t first, std::int64_t last) noexcept {
-        std::byte* part = message;
-        for (std::size_t f = 0; f < source.size(); ++f) {
-            const site_shape& shape = source[f].shape;
-            put(out[f], watch, shape.bytes() <= largest_assembled_site, source[f], format, part, first, last);
-            part += static_cast<std::size_t>(m.send_sites) * format.bytes(shape);
-        }
+        for (std::size_t f = 0; f < source.size(); ++f)
+            put(out[f], watch, source[f].shape.bytes() <= largest_assembled_site, source[f], format,
+                message + m.out_at[f], first, last);
         if (watch.streamed()) comm::finish_streams();
     });
 }
@@ -258,7 +248,7 @@ void region_plan::state::review_paths() noexcept {
 }
 
 bool region_plan::state::is_intact(const region_message& m, const std::byte* message) noexcept {
-    if (seal.is_intact(message, static_cast<std::size_t>(m.receive_sites) * site_bytes, epoch + 1)) return true;
+    if (seal.is_intact(message, m.in_at.back(), epoch + 1)) return true;
     broken_from = m.peer;
     return false;
 }
@@ -266,11 +256,8 @@ bool region_plan::state::is_intact(const region_message& m, const std::byte* mes
 void region_plan::state::unpack(const region_message& m, const std::byte* message) const noexcept {
     const std::vector<field_view>& destination = bindings[bound].destination;
     const auto place_all = [&](std::int64_t first, std::int64_t last) noexcept {
-        const std::byte* values = message;
-        for (std::size_t f = 0; f < destination.size(); ++f) {
-            place(values, format, m.in[f], m.phased, options.add, destination[f], first, last);
-            values += static_cast<std::size_t>(m.receive_sites) * format.bytes(destination[f].shape);
-        }
+        for (std::size_t f = 0; f < destination.size(); ++f)
+            place(message + m.in_at[f], format, m.in[f], m.phased, options.add, destination[f], first, last);
     };
     if (options.add) return place_all(0, m.receive_sites); // a site may occur twice: added by one thread, in order
     by_team(m.receive_sites, place_all);

@@ -51,7 +51,7 @@ struct region_plan::state {
     void unpack(const region_message& m, const std::byte* message) const noexcept;
     /// Multiplies what has arrived in place by its phases.
     void multiply(const region_message& m) noexcept;
-    /// Number of pieces in which the team copies a message; 1 if more would not pay.
+    /// Number of pieces in which the team copies a message; 0 or 1 if more would not pay.
     [[nodiscard]] int pieces(std::int64_t sites) const noexcept {
         const std::size_t bytes = static_cast<std::size_t>(sites) * site_bytes;
         return static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(threads->size()), bytes / piece_bytes));

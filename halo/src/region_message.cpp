@@ -26,30 +26,40 @@ void add_writes(std::vector<comm::direct_write>& writes, std::size_t f, const po
 /// The lines that this rank writes for its message: in the peer's first fields, or in the slot.  Pre: they can be
 /// streamed.
 comm::written_lines lines_of(const region_message& m, const binding& fields) {
-    std::size_t message_bytes = 0;
     comm::written_lines lines;
     for (std::size_t f = 0; f < m.out.size(); ++f) {
         const site_shape& shape = fields.source[f].shape;
         const std::size_t bytes = static_cast<std::size_t>(m.send_sites) * shape.bytes(),
-                          offset = m.path == path::direct ? m.targets[0][f] : message_bytes;
+                          offset = m.path == path::direct ? m.targets[0][f] : m.out_at[f];
         const comm::written_lines of_field =
             m.is_assembled(shape) ? comm::written_lines(bytes) : m.out[f].lines(offset, shape);
         lines.whole += of_field.whole;
         lines.part += of_field.part;
         lines.in_runs = lines.in_runs || (m.path == path::direct ? are_short(m.out[f].runs(), bytes)
                                                                  : fills_in_runs(m.out[f], shape.bytes()));
-        message_bytes += bytes;
     }
     return lines;
 }
 
 } // namespace
 
-void make_packed(region_message& m, const region_end& end, const binding& fields, bool converts) {
+std::vector<std::size_t> starts_of_parts(const std::vector<field_view>& fields, message_format format,
+                                         std::int64_t sites) {
+    std::vector<std::size_t> starts{0};
+    for (const field_view& f : fields) {
+        starts.back() = (starts.back() + 7) / 8 * 8;
+        starts.push_back(starts.back() + static_cast<std::size_t>(sites) * real_format{format}.bytes(f.shape));
+    }
+    return starts;
+}
+
+void make_packed(region_message& m, const region_end& end, const binding& fields, const region_plan_options& options) {
+    const bool converts = options.format != message_format::as_stored,
+               in_parts = converts || options.add || !m.phased.empty(); // groups are for copies, not for sums
     const position_list sent = position_list::counted(m.send_sites), come = position_list::counted(m.receive_sites);
     for (std::size_t f = 0; f < fields.source.size(); ++f) {
         m.out.emplace_back(end.out[f], fields.source[f].order->lane_width(), sent, 1, converts);
-        m.in.emplace_back(come, 1, end.in[f], fields.destination[f].order->lane_width(), converts || !m.phased.empty());
+        m.in.emplace_back(come, 1, end.in[f], fields.destination[f].order->lane_width(), in_parts);
     }
 }
 

@@ -44,6 +44,7 @@ struct region_message {
     std::string costs;     ///< through the cache and past it, if it can be streamed; see choose_writing()
     std::string why_joint; ///< see why_joint()
     std::int64_t send_sites = 0, receive_sites = 0;
+    std::vector<std::size_t> out_at, in_at; ///< where each field's part of it starts (starts_of_parts())
     std::vector<site_copy> out; ///< by field: source -> message, or source -> the peer's destination (direct)
     /// By field: message -> destination (packed, or by slot; direct if some sites have a phase).
     std::vector<site_copy> in;
@@ -81,8 +82,12 @@ struct region_message {
     }
 };
 
+/// Where the part of each field starts in a message of so many sites, and where the message ends. Each starts at a
+/// multiple of 8 bytes, so that its reals are aligned, whatever the field before it holds.
+std::vector<std::size_t> starts_of_parts(const std::vector<field_view>& fields, message_format format,
+                                         std::int64_t sites);
 /// Makes the copies of a message whose path is packed.  Pre: its numbers of sites are known.
-void make_packed(region_message& m, const region_end& end, const binding& fields, bool converts);
+void make_packed(region_message& m, const region_end& end, const binding& fields, const region_plan_options& options);
 /// Makes the copies of a message whose path is direct, or the writes of a network's device.
 void make_direct(region_message& m, const region_end& end, const binding& fields, const region_outline& theirs);
 /// Lets a message whose path is direct go by slot while cores are far apart.

@@ -2,6 +2,7 @@
 #include "region_paths.hpp"
 
 #include "message_stores.hpp"
+#include "run_walk.hpp"
 
 #include <halocline/base/error.hpp>
 #include <halocline/comm/slab.hpp>
@@ -87,8 +88,8 @@ path_choice region_paths::choose(const region_end& end) {
     const bool left_to_choose = seen == obstacle::none && options_.path == path::automatic;
     const message_outline message = left_to_choose ? seen_from_here(end) : message_outline{};
     const verdict<path> found = verdict_on(end, seen, message);
-    const bool alternates = left_to_choose && wished() == path::automatic &&
-                            end.transport == comm::shm_channel::transport && depends_on_distance(costs_, message);
+    const bool alternates = left_to_choose && wished() == path::automatic && shares_memory(j_, end.peer) &&
+                            depends_on_distance(costs_, message);
     if (!end.far) return {seen, found, alternates};
     if (found.choice != path::direct || register_fields(end)) return {seen, found};
     return {obstacle::not_registered, verdict_on(end, obstacle::not_registered, message)};
@@ -102,8 +103,7 @@ std::size_t region_paths::bytes_of(const std::vector<position_list>& sites) cons
 }
 
 bool region_paths::may_be_joint(const region_end& end) const {
-    return end.transport == comm::shm_channel::transport && !options_.add &&
-           fields().source.size() <= comm::joint_source::most_fields &&
+    return shares_memory(j_, end.peer) && !options_.add && fields().source.size() <= comm::joint_source::most_fields &&
            comm::joint_pays(wished(), costs_, std::max(bytes_of(end.out), bytes_of(end.in)));
 }
 
@@ -204,11 +204,8 @@ comm::written_lines region_paths::lines_filled_by(const region_end& end) const {
     for (std::size_t f = 0; f < end.in.size(); ++f) {
         const field_view& field = fields().destination[f];
         if (field.order->lane_width() > 1) return {};
-        for_each_stretch(end.in[f], field, [&](std::int64_t begin, std::int64_t stop, auto...) {
-            const std::int64_t whole = std::max(stop / line - (begin + line - 1) / line, std::int64_t{0});
-            all.whole += static_cast<double>(whole);
-            all.part += static_cast<double>((stop + line - 1) / line - begin / line - whole);
-        });
+        for_each_stretch(end.in[f], field,
+                         [&](std::int64_t begin, std::int64_t stop, auto...) { add_lines(all, begin, stop); });
         const std::size_t bytes = static_cast<std::size_t>(end.in[f].size()) * field.shape.bytes();
         all.in_runs = all.in_runs || are_short(end.in[f].count_runs(), bytes);
     }

@@ -116,13 +116,16 @@ verdict<path> agreed_path(const region_end& end, const path_choice& mine, const 
     return {path::packed, paths.reason(theirs.in_the_way, end, end.peer)};
 }
 
-region_message message_of(const region_end& end, const std::vector<transfer>& receives, const verdict<path>& agreed) {
+region_message message_of(const region_end& end, const std::vector<transfer>& receives, const verdict<path>& agreed,
+                          const binding& fields, message_format format) {
     region_message m;
     m.peer = end.peer;
     m.path = agreed.choice;
     m.why = agreed.why;
     m.send_sites = end.out.front().size();
     m.receive_sites = end.in.front().size();
+    m.out_at = starts_of_parts(fields.source, format, m.send_sites);
+    m.in_at = starts_of_parts(fields.destination, format, m.receive_sites);
     m.receives = end.received;
     std::int64_t first = 0;
     for (const int i : end.received) {
@@ -136,7 +139,7 @@ region_message message_of(const region_end& end, const std::vector<transfer>& re
 /// What both ends copy, on the path that they agreed on.
 void make_copies(region_message& m, const region_end& end, const binding& fields, const region_outline& theirs,
                  bool alternates, const comm::costs& costs, region_paths& paths, const region_plan_options& options) {
-    if (m.path != path::direct) return make_packed(m, end, fields, options.format != message_format::as_stored);
+    if (m.path != path::direct) return make_packed(m, end, fields, options);
     make_direct(m, end, fields, theirs);
     if (end.far) m.registered = paths.registered(end);
     if (alternates)
@@ -183,9 +186,9 @@ std::vector<region_message> make_messages(const comm::job& j, const std::vector<
                 throw input_error("'" + options.name + "': " + rank_text(j.rank()) + " can't have path " +
                                   std::string(to_string(options.path)) + " with " + rank_text(end.peer) + ": " +
                                   agreed.why);
-            region_message m = message_of(end, receives, agreed);
+            region_message m = message_of(end, receives, agreed, fields, options.format);
             make_copies(m, end, fields, theirs, alternates, costs, paths, options);
-            if (end.transport == comm::shm_channel::transport) {
+            if (shares_memory(j, end.peer)) {
                 choose_stores(m, j.options().path, costs, fields, options);
                 choose_gathering(m, fields);
             }

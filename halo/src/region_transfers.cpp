@@ -9,8 +9,6 @@
 #include <halocline/base/error.hpp>
 
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -19,6 +17,9 @@
 
 namespace halocline::halo {
 namespace {
+
+/// Of an array or a box: sites are numbered with 32 bits.
+constexpr std::int64_t most_sites = std::numeric_limits<std::int32_t>::max();
 
 std::string in_transfer(const transfer& t) {
     return "in the transfer with " + rank_text(t.peer) + ", tag " + std::to_string(t.tag);
@@ -32,7 +33,6 @@ void check_site(std::int64_t site, const lattice::site_order& order, const trans
 }
 
 void check_box(const strided_box& box, const lattice::site_order& order, const transfer& t, const std::string& who) {
-    constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
     const std::string extents = lattice::to_string(box.extents);
     if (std::ranges::any_of(box.extents, [](int e) { return e < 0; }))
         throw input_error(who + "a box of " + extents + ": extents must be 0 or more, " + in_transfer(t));
@@ -41,9 +41,9 @@ void check_box(const strided_box& box, const lattice::site_order& order, const t
     check_site(box.first, order, t, who);
     for (int mu = 0; mu < lattice::dimensions; ++mu) {
         sites *= box.extents[mu]; // below 2^62
-        if (sites > most)
-            throw input_error(who + "a box of " + extents + " has more than " + std::to_string(most) + " sites, " +
-                              in_transfer(t));
+        if (sites > most_sites)
+            throw input_error(who + "a box of " + extents + " has more than " + std::to_string(most_sites) +
+                              " sites, " + in_transfer(t));
         if (box.extents[mu] == 1) continue;
         const std::int64_t stride = box.strides[mu], volume = order.volume();
         if (stride <= -volume || stride >= volume)
@@ -105,32 +105,27 @@ bool place_alike(const lattice::site_order& a, const lattice::site_order& b, con
 /// Err: input_error unless the fields can be multiplied by the phases of what they receive.
 void check_phases(const std::vector<transfer>& sends, const std::vector<transfer>& receives,
                   const std::vector<field_view>& fields, const std::string& who) {
-    const auto text = [](std::complex<double> p) {
-        char digits[64];
-        std::snprintf(digits, sizeof digits, "phase (%g, %g)", p.real(), p.imag());
-        return std::string(digits);
-    };
     for (const transfer& t : sends)
         if (t.phase != 1.0)
-            throw input_error(who + text(t.phase) + ": sends have none, it belongs to the receive, " + in_transfer(t));
+            throw input_error(who + phase_text(t.phase) + ": sends have none, it belongs to the receive, " +
+                              in_transfer(t));
     for (const transfer& t : receives) {
         if (t.phase == 1.0) continue;
-        if (!std::isfinite(t.phase.real()) || !std::isfinite(t.phase.imag()))
-            throw input_error(who + text(t.phase) + ": must be finite, " + in_transfer(t));
+        check_phase_finite(who, t.phase, ' ' + in_transfer(t));
         for (std::size_t f = 0; f < fields.size(); ++f) {
             const site_shape& shape = fields[f].shape;
             const std::string field = who + "field " + std::to_string(f) + " ";
             if (shape.kind == scalar::bits)
-                throw input_error(field + "is not of float or double: nothing can be multiplied by " + text(t.phase) +
-                                  ", " + in_transfer(t));
+                throw input_error(field + "is not of float or double: nothing can be multiplied by " +
+                                  phase_text(t.phase) + ", " + in_transfer(t));
             if (t.phase.imag() != 0 && shape.components % 2 != 0)
                 throw input_error(field + "has " + std::to_string(shape.components) +
-                                  " components per site, which are no pairs (re, im) to multiply by " + text(t.phase) +
-                                  ", " + in_transfer(t));
+                                  " components per site, which are no pairs (re, im) to multiply by " +
+                                  phase_text(t.phase) + ", " + in_transfer(t));
             if (shape.bytes() > conversion_bytes)
                 throw input_error(field + "has " + std::to_string(shape.bytes()) + " bytes per site, more than the " +
-                                  std::to_string(conversion_bytes) + " that can be multiplied by " + text(t.phase) +
-                                  ", " + in_transfer(t));
+                                  std::to_string(conversion_bytes) + " that can be multiplied by " +
+                                  phase_text(t.phase) + ", " + in_transfer(t));
         }
     }
 }
@@ -359,7 +354,10 @@ strided_box box_in(const lattice::box& part, const lattice::coordinate& array, c
         box.first += origin * distance;
         box.extents[mu] = static_cast<int>((sites + every[mu] - 1) / every[mu]);
         box.strides[mu] = every[mu] * distance;
-        distance *= array[mu];
+        distance *= array[mu]; // below 2^62
+        if (distance > most_sites)
+            throw input_error("box_in: an array of " + lattice::to_string(array) + " has more than " +
+                              std::to_string(most_sites) + " sites");
     }
     return box;
 }

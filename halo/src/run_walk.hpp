@@ -3,11 +3,21 @@
 // lists have in common.
 #pragma once
 
+#include <halocline/comm/costs.hpp>
 #include <halocline/halo/detail/position_list.hpp>
 
+#include <algorithm>
 #include <cstdint>
 
 namespace halocline::halo {
+
+/// Adds the cache lines that a run of bytes [begin, end) fills, whole or in part; bytes count from the start of a line.
+inline void add_lines(comm::written_lines& lines, std::int64_t begin, std::int64_t end) {
+    constexpr std::int64_t line = 64;
+    const std::int64_t whole = std::max(end / line - (begin + line - 1) / line, std::int64_t{0});
+    lines.whole += static_cast<double>(whole);
+    lines.part += static_cast<double>((end + line - 1) / line - begin / line - whole);
+}
 
 /// Lifetime: refers to the list.
 class run_walk {

@@ -110,12 +110,9 @@ comm::written_lines site_copy::lines(std::size_t offset, const site_shape& shape
     for (const site_strip& s : strips_)
         for (std::int64_t run = 0; run < s.count; ++run) {
             const std::int64_t begin = start + (s.to + run * s.to_stride) * bytes, end = begin + s.sites * bytes;
-            const std::int64_t whole = std::max(end / line - (begin + line - 1) / line, std::int64_t{0});
-            const std::int64_t touched = (end + line - 1) / line - begin / line;
-            const bool shared = begin % line != 0 && begin / line + 1 == next;
+            add_lines(counts, begin, end);
+            if (begin % line != 0 && begin / line + 1 == next) --counts.part; // counted with the run before
             next = (end + line - 1) / line;
-            counts.whole += static_cast<double>(whole);
-            counts.part += static_cast<double>(touched - whole - (shared ? 1 : 0));
         }
     return counts;
 }

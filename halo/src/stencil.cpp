@@ -3,10 +3,10 @@
 
 #include "box_layers.hpp"
 #include "format_conversion.hpp"
+#include "source_fingerprint.hpp"
 
 #include <halocline/halo/region_plan.hpp>
 
-#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <limits>
@@ -50,6 +50,7 @@ star_edges::star_edges(const comm::job& j, const lattice::decomposition& cut, co
             throw input_error("stencil '" + options.name + "': " + std::string(to_string(options.format)) +
                               " messages are made of floats; its fields " +
                               (real_bytes == 0 ? "are not of float or double" : "are of double"));
+        check_phases_finite("stencil '" + options.name + "': ", options.phases);
         for (int mu = 0; mu < dimensions; ++mu) {
             const bool open = options.boundaries[mu] == lattice::boundary::open, twisted = !open && asked[mu] != 1.0;
             leaves[mu] = cut.rank_grid()[mu] > 1 || open || twisted || options.self_exchange;
@@ -61,8 +62,6 @@ star_edges::star_edges(const comm::job& j, const lattice::decomposition& cut, co
                 "stencil '" + options.name + "': " +
                 (by_sign ? std::string("antiperiodic in ") + "xyzt"[mu] + ": " : text_of(mu, "phase (%g, %g) in %c: "));
             if (real_bytes == 0) throw input_error(who + "its fields are not of float or double");
-            if (!std::isfinite(asked[mu].real()) || !std::isfinite(asked[mu].imag()))
-                throw input_error(who + "must be finite");
             if (asked[mu].imag() != 0 && s.components % 2 != 0)
                 throw input_error(who + std::to_string(s.components) + " components per site are no pairs (re, im)");
             if (cut.rank_grid()[mu] == 1 && cut.global()[mu] < s.radius)
@@ -76,6 +75,11 @@ star_edges::star_edges(const comm::job& j, const lattice::decomposition& cut, co
     });
 }
 
+std::uint64_t continue_checksum(std::uint64_t sum, std::span<const std::int32_t> sites,
+                                const source_field& x) noexcept {
+    return checksum_sites(sum, sites, x);
+}
+
 std::vector<std::int32_t> sites_across(const coordinate& extents, lattice::face f, int radius) {
     return sites_of(layers({{}, extents}, f.opposite(), radius), extents);
 }
@@ -87,7 +91,7 @@ star_table::star_table(const coordinate& extents, const std::array<bool, dimensi
         const int n = extents[mu];
         for (int p = 0; p < n; ++p)
             for (int k = -radius; k <= radius; ++k) {
-                const int wrapped = ((p + k) % n + n) % n;
+                const std::int64_t wrapped = ((std::int64_t{p} + k) % n + n) % n;
                 steps_[mu].push_back(stride * (wrapped - p));
             }
         stride *= n;

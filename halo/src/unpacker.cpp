@@ -84,7 +84,7 @@ plan_options reversed(const plan_options& options, const lattice::decomposition&
     std::array<bool, 2> seen{};
     for (int mu = 0; mu < dimensions; ++mu)
         for (const int width : {options.widths.low[mu], options.widths.high[mu]})
-            if (width > 0) seen[width % 2] = true;
+            if (width > 0 && has_messages_in(cut, options, mu)) seen[width % 2] = true;
     if (seen[0] && seen[1])
         throw input_error("reverse of halo '" + options.name + "': of one parity with widths low " +
                           lattice::to_string(options.widths.low) + " high " + lattice::to_string(options.widths.high) +
@@ -128,16 +128,16 @@ unpacker<T>::unpacker(const plan& p, unpacker_options options, std::shared_ptr<c
         part& to = (*parts)[f.index()];
         to.sites = selected(sites_of(within(local, own), local.extents), theirs, cut.global(), p.options().parity,
                             p.options().select);
+        to.fingerprint = m.fingerprint;
         shared_.insert(shared_.end(), to.sites.begin(), to.sites.end());
 
         // Of a plan in one direction nothing is added here: then it needs no expansion.
-        const block_map map =
-            width > 0 ? map_of(f, cut.wraps(rank, f), who + lattice::to_string(f) + ": ") : block_map{};
+        const block_map map = width > 0 ? map_of(f, cut.wraps(rank, f), who) : block_map{};
         if (!map.empty()) to.expansion = site_map<T>(map, reals_);
         std::vector<std::int64_t> positions;
         for (const std::int32_t site : to.sites) positions.push_back(order_->position(site));
         if (map.empty() || lanes_ > 1)
-            to.copy = site_copy(position_list::counted(std::ssize(positions)), 1, positions, lanes_);
+            to.copy = site_copy(position_list::counted(std::ssize(positions)), 1, positions, lanes_, true); // only adds
         else
             to.positions.assign(positions.begin(), positions.end());
     }
@@ -148,7 +148,8 @@ unpacker<T>::unpacker(const plan& p, unpacker_options options, std::shared_ptr<c
 /// The map applied to the ghosts behind this face: expansion and phase; no rows if it is the identity.
 /// Err: input_error: a map that doesn't fit the message or the field.
 template <class T>
-block_map unpacker<T>::map_of(face f, bool wraps, const std::string& where) const {
+block_map unpacker<T>::map_of(face f, bool wraps, const std::string& who) const {
+    const std::string where = who + lattice::to_string(f) + ": ";
     const block_map& expansion = options_.expansions[f.index()];
     if (!expansion.empty()) check_map(expansion, reals_, where);
     if (has_maps(options_.expansions) && expansion.reals() != options_.components)
@@ -162,7 +163,8 @@ block_map unpacker<T>::map_of(face f, bool wraps, const std::string& where) cons
     return map;
 }
 
-/// Err: input_error: options that no message fits, or that do not fit the plan or the site order.
+/// Err: input_error: options that no message fits, or that do not fit the plan or the site order. Maps are checked for
+///      every face behind which any rank has ghosts, so that a wrong one is refused on every rank.
 template <class T>
 void unpacker<T>::check_options(const std::string& who, const plan& p) const {
     check_format_and_box(who, options_.format, options_.scale, p, *order_);
@@ -176,6 +178,11 @@ void unpacker<T>::check_options(const std::string& who, const plan& p) const {
                           " bytes of a site in a message, the plan was made for " +
                           std::to_string(p.options().bytes_per_site));
     check_widths(who, p);
+    for (int i = 0; i < lattice::faces; ++i) {
+        const face f = lattice::face_of(i);
+        const bool is_added = p.options().widths.behind(f) > 0;
+        if (is_added && is_exchanged_anywhere(p.cut(), p.options(), f)) (void)map_of(f, wraps_anywhere(p, f), who);
+    }
 }
 
 template <class T>
@@ -286,6 +293,9 @@ void unpacker<T>::check_fields(const plan& p, std::span<lattice::field<T>* const
         if (m.ghost_sites != sites)
             refuse("the plan has " + std::to_string(m.ghost_sites) + " ghosts behind " + lattice::to_string(m.where) +
                    ", it adds " + std::to_string(sites));
+        if (m.fingerprint != part_behind(m.where).fingerprint)
+            refuse("the plan has ghosts of other sites behind " + lattice::to_string(m.where) +
+                   " than the one that it was made for");
         if (p.ghost(m.where) == nullptr) refuse("no exchange of the plan is finished");
     }
     for (const lattice::field<T>* y : ys) {

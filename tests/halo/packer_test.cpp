@@ -282,6 +282,61 @@ TEST(Packer, IsRefusedByAPlanWithOtherMessages) {
     EXPECT_NE(text.find("a packer that was made for a plan with other messages"), std::string::npos) << text;
 }
 
+/// Of the same sites: it would write past the end.
+TEST(Packer, IsRefusedByAPlanWithSmallerMessages) {
+    const alone one;
+    const halo::plan two = one.plan(96, 2);
+    halo::plan narrow = one.plan(48), single = one.plan(96);
+    const packer<float> pack(one.plan(96), {.components = components}, one.order),
+        pack_two(two, {.components = components}, one.order);
+    const lattice::field<float> x(one.order, components);
+    const std::array xs{&x, &x};
+
+    narrow.start(pack.of(x));
+    single.start(pack_two.of(xs));
+
+    EXPECT_EQ(narrow.finish(), comm::status::misused);
+    EXPECT_EQ(single.finish(), comm::status::misused);
+}
+
+/// As many as it packs, but others.
+TEST(Packer, IsRefusedByAPlanWithOtherSites) {
+    const alone one;
+    const auto of_parity = [&](int parity) {
+        return halo::plan(one.job, one.cut, {.bytes_per_site = 96, .self_exchange = true, .parity = parity});
+    };
+    halo::plan even = of_parity(0), odd = of_parity(1);
+    const packer<float> pack(even, {.components = components}, one.order);
+    const lattice::field<float> x(one.order, components);
+
+    even.start(pack.of(x));
+    odd.start(pack.of(x));
+
+    EXPECT_EQ(even.finish(), comm::status::ok);
+    EXPECT_EQ(odd.finish(), comm::status::misused);
+}
+
+/// Not every rank has a message through the face, and only the ranks at the edge multiply.
+TEST(Packer, WhatDoesNotFitOneRankIsRefusedOnAll) {
+    const auto expect_refusal = [](const packer_options& o, lattice::boundary edge, const std::string& said) {
+        for (const std::string& text : refusals(3, [&](const comm::job& j) {
+                 halo::plan_options options{.name = "p", .bytes_per_site = packer<float>::bytes_per_site(o)};
+                 options.boundaries[3] = edge;
+                 const halo::plan plan(j, decomposition::even({4, 4, 4, 6}, {1, 1, 1, 3}), options);
+                 packer<float>(plan, o);
+             }))
+            EXPECT_EQ(text, said.empty() ? "accepted" : "packer for halo 'p': " + said);
+    };
+    packer_options some{.components = components, .projections = half_spinors()};
+    some.projections[6] = {};
+    const packer_options odd{.components = 1, .phases = {1, 1, 1, {0, 1}}};
+
+    expect_refusal(some, lattice::boundary::open, "t-low: its projection has 0 reals, another face's 12");
+    expect_refusal(odd, lattice::boundary::periodic,
+                   "t-low: a complex coefficient needs blocks of pairs (re, im), not of 1 reals");
+    expect_refusal(odd, lattice::boundary::open, "");
+}
+
 TEST(Packer, SaysThatItWasMovedFrom) {
     const alone one;
     halo::plan plan = one.plan(96);
@@ -327,6 +382,8 @@ TEST(Packer, RefusesWhatDoesNotFit) {
     expect_refusal(0.0, {.components = 25, .projections = half_spinors()},
                    "blocks of 6 reals do not divide a site of 25");
     expect_refusal(0.F, {.components = 24, .format = message_format::half}, "the plan was made for 96");
+    expect_refusal(0.F, {.components = 24, .phases = {1, 1, {0, HUGE_VAL}, 1}}, "phase (0, inf) in z: must be finite");
+    expect_refusal(0.F, {.components = 24, .phases = {std::nan(""), 1, 1, 1}}, "phase (nan, 0) in x: must be finite");
 }
 
 /// Sites of more reals than are converted at a time: copied as they are, and otherwise refused, also if the messages

@@ -3,6 +3,10 @@
 #include "oracle.hpp"
 #include "small_job.hpp"
 
+#include <halocline/comm/slab_full.hpp>
+
+#include <array>
+#include <limits>
 #include <string>
 #include <thread>
 #include <vector>
@@ -145,6 +149,19 @@ TEST(Plan, RefusesAnotherNumberOfFields) {
     p.start(x);
 
     EXPECT_EQ(p.finish(), status::misused);
+}
+
+// Before anything of their number is made.
+TEST(Plan, OfMoreFieldsThanTheSlabHoldsIsRefusedOnEveryRank) {
+    std::array<std::string, 2> texts;
+    run(2, [&](const comm::job& j) {
+        texts[j.rank()] = refusal<comm::slab_full>([&] {
+            plan(j, decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2}),
+                 {.bytes_per_site = 8, .fields = std::numeric_limits<int>::max()});
+        });
+    });
+
+    for (const std::string& text : texts) EXPECT_NE(text.find("slab: need"), std::string::npos) << text;
 }
 
 TEST(Plan, RefusesBytesThatItIsNotPreparedFor) {

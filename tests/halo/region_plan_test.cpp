@@ -357,6 +357,41 @@ void round_in_messages(const comm::job& j, halo::message_format format, bool add
     EXPECT_GT(rounded, volume);
 }
 
+/// A float, a double and a float of each site: the doubles of a message start at a multiple of 8 bytes.
+TEST_P(RegionPlanOnRanks, AlignsTheRealsOfEachField) {
+    run(GetParam(), [&](const comm::job& j) {
+        const int up = (j.rank() + 1) % j.ranks(), down = (j.rank() + j.ranks() - 1) % j.ranks();
+        const halo::strided_box sent{0, {3, 1, 1, 1}, {1, 0, 0, 0}}, received{3, {3, 1, 1, 1}, {1, 0, 0, 0}};
+        for (const bool checksums : {false, true}) {
+            field<float> x(row_of(6), 1), z(row_of(6), 1);
+            field<double> y(row_of(6), 1);
+            region_plan plan(
+                j, {{up, 0, {}, {sent}}}, {{down, 0, {}, {received}}},
+                {{{halo::view(x), halo::view(y), halo::view(z)}, {halo::view(x), halo::view(y), halo::view(z)}}},
+                {.path = halo::path::packed, .checksums = checksums});
+            for (int i = 0; i < 3; ++i) {
+                x.at(i, 0) = static_cast<float>(10 * j.rank() + i);
+                y.at(i, 0) = 0.1 * (10 * j.rank() + i);
+                z.at(i, 0) = static_cast<float>(-10 * j.rank() - i);
+            }
+
+            plan.start();
+            ASSERT_EQ(plan.finish(), status::ok);
+
+            constexpr std::uint64_t message = 16 + 24 + 12;
+            if (checksums)
+                EXPECT_GT(sent_bytes(plan), message);
+            else
+                EXPECT_EQ(sent_bytes(plan), message);
+            for (int i = 0; i < 3; ++i) {
+                EXPECT_EQ(x.at(3 + i, 0), 10 * down + i);
+                EXPECT_EQ(y.at(3 + i, 0), 0.1 * (10 * down + i));
+                EXPECT_EQ(z.at(3 + i, 0), -10 * down - i);
+            }
+        }
+    });
+}
+
 TEST_P(RegionPlanOnRanks, RoundsRealsToTheFormatOfItsMessages) {
     run(GetParam(), [&](const comm::job& j) {
         for (const auto format : {halo::message_format::half, halo::message_format::bfloat16})
@@ -491,7 +526,7 @@ TEST(RegionPlan, RefusesPhasesThatDoNotFit) {
     EXPECT_EQ(refused(1, 1, 1, -1),
               "'regions': field 0 is not of float or double: nothing can be multiplied by phase (-1, 0)" + where);
     EXPECT_EQ(refused(1.0, 1, 1, std::numeric_limits<double>::infinity()),
-              "'regions': phase (inf, 0): must be finite" + where);
+              "'regions': phase (inf, 0) in the transfer with rank 0, tag 3: must be finite");
 }
 
 TEST(RegionPlan, RefusesFormatsThatDoNotFit) {
@@ -535,6 +570,12 @@ TEST(RegionPlan, RefusesPartsThatTheirArrayDoesNotHave) {
               "box_in: the box of 3.1.1.1 at 0.0.-1.0 does not lie in an array of 8.4.2.1");
     EXPECT_EQ(refused({{}, {3, 1, 1, 1}}, {1, 0, 1, 1}), "box_in: every 1.0.1.1: must be 1 or more in each dimension");
     EXPECT_EQ(refused({{}, {8, 4, 2, 1}}, {1, 1, 1, 1}), "accepted");
+    constexpr int most = std::numeric_limits<int>::max();
+    EXPECT_EQ(refusal([&] {
+                  (void)halo::box_in({{}, {1, 1, 1, 1}}, {most, most, most, 1});
+              }),
+              "box_in: an array of 2147483647.2147483647.2147483647.1 has more than 2147483647 sites");
+    EXPECT_EQ(refusal([&] { (void)halo::box_in({{}, {1, 1, 1, 1}}, {most, 1, 1, 1}); }), "accepted");
 }
 
 TEST(RegionPlan, RefusesSitesThatAreNotInTheField) {
@@ -698,8 +739,8 @@ TEST(RegionPlan, RefusesMessagesWhoseSizeOverflows) {
                          {{{{&source, order, huge}}, {{&destination, order, huge}}}});
     });
     EXPECT_EQ(text,
-              "'regions': the message between rank 0 and rank 0, 131072 sites of 140737488355328 bytes, is larger "
-              "than any memory");
+              "'regions': the message between rank 0 and rank 0, 131072 sites, 1 x 140737488355328 bytes each, is "
+              "larger than any memory");
 }
 
 // Each box fits into 32 bits; together they would be a message of a negative number of sites.

@@ -294,7 +294,9 @@ TEST(Stencil, TellsOfAFieldThatWasWrittenSinceItsExchangeIfChecksAreNormalOrAbov
         return !text.empty();
     };
     for (const auto level : {check_level::off, check_level::light, check_level::normal, check_level::comm})
-        EXPECT_EQ(is_told({.self_exchange = true, .checks = level}), level >= check_level::normal);
+        for (const stencil_options& options :
+             {stencil_options{.self_exchange = true, .checks = level}, {.phases = {1, 1, 1, -1}, .checks = level}})
+            EXPECT_EQ(is_told(options), level >= check_level::normal);
     for (const char* const level : {"off", "light", "normal", "comm"}) {
         const environment_variable checks("HALOCLINE_CHECK", level);
         EXPECT_EQ(is_told({.self_exchange = true}), parse_check_level(level, "") >= check_level::normal) << level;
@@ -343,6 +345,10 @@ TEST(Stencil, RefusesPhasesThatDoNotFit) {
     EXPECT_EQ(refusal([&] { stencil<double, star{.radius = 2}>(j, cut, antiperiodic); }),
               "stencil 's': antiperiodic in y: the lattice has 1 site there, fewer than the radius, 2");
     EXPECT_EQ(refusal([&] { stencil<double>(j, cut, signs); }), "accepted");
+    EXPECT_EQ(refusal([&] {
+                  stencil<double>(j, cut, {.name = "s", .phases = {1, 1, HUGE_VAL, 1}});
+              }),
+              "stencil 's': phase (inf, 0) in z: must be finite");
 }
 
 TEST(Stencil, RefusesPhasesThatDifferBetweenRanks) {

@@ -417,6 +417,26 @@ TEST(Unpacker, RefusesFieldsAndMessagesThatItWasNotMadeFor) {
     EXPECT_EQ(refused(y), "accepted");
 }
 
+TEST(Unpacker, RefusesGhostsOfOtherSites) {
+    const alone one;
+    const auto of_parity = [&](int parity) {
+        return halo::plan(one.job, one.cut,
+                          {.name = "p", .bytes_per_site = 96, .self_exchange = true, .parity = parity});
+    };
+    halo::plan even = of_parity(0), odd = of_parity(1);
+    const unpacker<float> unpack(even, {.components = components}, one.order);
+    lattice::field<float> y(one.order, components);
+    for (halo::plan* p : {&even, &odd}) {
+        p->start(y);
+        p->finish_or_throw();
+    }
+
+    EXPECT_EQ(refusal([&] { unpack.add(even, y); }), "accepted");
+    EXPECT_EQ(refusal([&] { unpack.add(odd, y); }),
+              "unpacker for halo 'p': add(): the plan has ghosts of other sites behind x-low than the one that it was "
+              "made for");
+}
+
 TEST(Unpacker, RefusesWhatDoesNotFit) {
     const alone one;
     const halo::plan plan = one.plan(48);
@@ -425,14 +445,15 @@ TEST(Unpacker, RefusesWhatDoesNotFit) {
         const std::string said = refusal([&] { unpacker<decltype(type)>(plan, o, one.order); });
         EXPECT_NE(said.find(text), std::string::npos) << said << ", not " << text;
     };
-    unpacker_options narrow = good, some = good, negative = good, huge = good;
+    unpacker_options narrow = good, some = good, negative = good, huge = good, twisted = good;
     narrow.components = 18;
     some.expansions[3] = {};
+    twisted.phases[1] = std::nan("");
     negative.scale = -1;
     huge.scale = HUGE_VAL;
     packer_options outside{.components = components, .projections = half_spinors()};
     outside.projections[0].rows[0][1].block = 4;
-    const halo::plan_options odd_and_even{.widths = {{1, 1, 1, 2}, {1, 1, 1, 1}}, .parity = 0},
+    const halo::plan_options odd_and_even{.widths = {{1, 1, 1, 2}, {1, 1, 1, 1}}, .self_exchange = true, .parity = 0},
         chosen{.select = [](const coordinate&) { return true; }};
 
     EXPECT_NO_THROW((unpacker<float>(plan, good, one.order)));
@@ -441,6 +462,7 @@ TEST(Unpacker, RefusesWhatDoesNotFit) {
     expect_refusal(0.0, {.components = 24, .format = message_format::half}, "this one holds double");
     expect_refusal(0.F, negative, "must be positive");
     expect_refusal(0.F, huge, "scale inf: must be positive");
+    expect_refusal(0.F, twisted, "phase (nan, 0) in y: must be finite");
     const unpacker<float> unpack(plan, good);
     lattice::field<float> y(lattice::site_order::lexicographic(one.cut.local_box(0).extents), components);
     EXPECT_EQ(
@@ -492,6 +514,37 @@ TEST(Unpacker, RefusesMoreLayersThanAnyRankHasSites) {
     for (const std::string& text : texts)
         EXPECT_EQ(text,
                   "unpacker for halo 'thick': t-high: 2 ghost layers can't be added to the box of rank 0, 4.4.4.1");
+}
+
+/// Not every rank has ghosts behind the face, and only the ranks at the edge multiply.
+TEST(Unpacker, WhatDoesNotFitOneRankIsRefusedOnAll) {
+    const auto expect_refusal = [](const unpacker_options& o, lattice::boundary edge, const std::string& said) {
+        for (const std::string& text : refusals(3, [&](const comm::job& j) {
+                 halo::plan_options options{.name = "p", .bytes_per_site = unpacker<float>::bytes_per_site(o)};
+                 options.boundaries[3] = edge;
+                 const halo::plan plan(j, decomposition::even({4, 4, 4, 6}, {1, 1, 1, 3}), options);
+                 unpacker<float>(plan, o);
+             }))
+            EXPECT_EQ(text, said.empty() ? "accepted" : "unpacker for halo 'p': " + said);
+    };
+    unpacker_options some = halo::expansion_of({.components = components, .projections = half_spinors()});
+    some.expansions[6] = {};
+    const unpacker_options odd{.components = 1, .phases = {1, 1, 1, {0, 1}}};
+
+    expect_refusal(some, lattice::boundary::open, "t-low: its expansion makes 0 reals, a site has 24");
+    expect_refusal(odd, lattice::boundary::periodic,
+                   "t-low: a complex coefficient needs blocks of pairs (re, im), not of 1 reals");
+    expect_refusal(odd, lattice::boundary::open, "");
+}
+
+TEST(Unpacker, TheWayBackIgnoresWidthsWithoutMessages) {
+    const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
+    const halo::plan_options twice{.name = "p", .widths = {{1, 1, 1, 2}, {1, 1, 1, 2}}, .parity = 0};
+    halo::plan_options around = twice;
+    around.self_exchange = true;
+
+    EXPECT_EQ(reversed(twice, cut).parity, 0);
+    EXPECT_NE(refusal([&] { (void)reversed(around, cut); }).find("must be all even or all odd"), std::string::npos);
 }
 
 TEST(Unpacker, OfOneParityTheWayBackNeedsAlternatingParities) {

@@ -53,13 +53,14 @@ class packer {
 
     /// `order`: of the fields; null: plan_options::order.
     /// Err: input_error: a map that does not fit the components, projections of different sizes, half or bfloat16 of
-    /// doubles, a scale that is not a normal float or whose inverse is not, an order of another box, a plan with other
-    /// bytes per site, more than 2048 reals of a site that are not copied as they are.
+    /// doubles, a scale that is not a normal float or whose inverse is not, a phase that is not finite, an order of
+    /// another box, a plan with other bytes per site, more than 2048 reals of a site that are not copied as they are.
+    /// On every rank, if some rank sends through the face, except for the order of another box.
     /// Cost: O(sites of the plan's messages).
     packer(const plan& p, packer_options options, std::shared_ptr<const lattice::site_order> order = nullptr);
 
-    /// The pack function for this field.  Pre: start() is that of the packer's plan, or of one with the same messages;
-    /// otherwise nothing is sent and finish() returns misused.
+    /// The pack function for this field.  Pre: start() is that of the packer's plan, or of one with the same messages:
+    /// sites, bytes per site and number of fields. Otherwise nothing is sent and finish() returns misused.
     /// Err:  input_error: another site order than the packer was made for (another object, unless both are
     ///       lexicographic); other components; the plan was made for several fields; the packer was moved from.
     /// Cost: one read of the sites and one write of the message; a change of format, and a projection of sites in
@@ -106,24 +107,29 @@ class packer {
         std::vector<std::int32_t> positions; // otherwise
         site_map<T> map;
         face where;
-        std::size_t sites = 0, field_bytes = 0;
+        std::size_t field_bytes = 0;
+        std::uint64_t fingerprint = 0; // as plan_message::fingerprint
     };
     /// What of() returns.
     template <class Pack>
     struct pack_of : Pack {
-        pack_of(std::span<const message> made_for, Pack pack) : Pack(pack), messages(made_for) {}
+        pack_of(const packer& made_by, std::span<const message> made_for, Pack pack)
+            : Pack(pack), by(&made_by), messages(made_for) {}
         /// Does the plan have the messages that the packer was made for?
         [[nodiscard]] bool fits(const plan& p) const noexcept {
-            return std::ranges::equal(p.messages(), messages, [&](const plan_message& asked, const message& m) {
-                return asked.where == m.where && asked.send_sites.size() == m.sites;
-            });
+            const auto alike = [](const plan_message& asked, const message& m) {
+                return asked.where == m.where && asked.fingerprint == m.fingerprint;
+            };
+            return p.options().bytes_per_site == by->bytes_ && p.options().fields == by->fields_ &&
+                   std::ranges::equal(p.messages(), messages, alike);
         }
+        const packer* by;
         std::span<const message> messages;
     };
     /// Names the arguments of pack_of, which Clang 16 can't deduce for a member template.
     template <class Pack>
-    static pack_of<Pack> bound_to(std::span<const message> made_for, Pack pack) {
-        return {made_for, pack};
+    pack_of<Pack> bound_to(std::span<const message> made_for, Pack pack) const {
+        return {*this, made_for, pack};
     }
 
     void check_options(const std::string& who, const plan& p) const;
@@ -136,7 +142,7 @@ class packer {
     [[noreturn]] void refuse_count(std::size_t count) const;
     [[noreturn]] void refuse_components(int components) const;
     [[noreturn]] void refuse_order() const;
-    [[nodiscard]] block_map map_of(face f, bool wraps, const std::string& where) const;
+    [[nodiscard]] block_map map_of(face f, bool wraps, const std::string& who) const;
     void pack(const message& m, const T* values, std::int64_t first, std::int64_t last,
               std::byte* target) const noexcept;
     void gather(const message& m, const T* values, std::int64_t first, std::int64_t last, T* out) const noexcept;
@@ -145,6 +151,7 @@ class packer {
     std::string name_;                                 // the plan's
     std::shared_ptr<const lattice::site_order> order_; // of the fields
     int reals_ = 0, lanes_ = 1, fields_ = 1;
+    std::size_t bytes_ = 0; // of a site in a message
     checked_pointer<std::shared_ptr<const std::vector<message>>> messages_{"a halo::packer", nullptr};
 };
 

@@ -237,7 +237,7 @@ class plan {
     [[nodiscard]] std::vector<comm::channel_request> make_requests(const comm::costs& costs);
     /// Collective.
     void make_channels(const std::vector<comm::channel_request>& requests);
-    /// The costs by which paths are chosen; all 0 if the choice does not depend on any. Collective the first time.
+    /// The costs by which paths are chosen; not measured if the choice depends on no time. Collective the first time.
     [[nodiscard]] comm::costs path_costs() const;
     [[nodiscard]] path wished_path() const;
     /// Decides whether both ends copy this message, and says so in its request.

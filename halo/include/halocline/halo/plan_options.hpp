@@ -72,6 +72,7 @@ struct plan_message {
     std::string why{};              ///< the reason for that path
     std::vector<std::int32_t> send_sites; ///< local lexicographic indices, in message order
     std::int64_t ghost_sites = 0;         ///< number of sites that arrive
+    std::uint64_t fingerprint = 0;        ///< a checksum over both lists of sites: those sent, those that arrive
 };
 
 } // namespace halocline::halo

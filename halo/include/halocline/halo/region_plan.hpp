@@ -48,7 +48,7 @@ struct strided_box {
 
 /// Every every[mu]-th site of `part`, from its origin on, in an array of these extents whose sites are consecutive in
 /// the field, from index `first` on: the field's own box, or one of several boxes that it holds.
-/// Err: input_error unless the array has these sites.
+/// Err: input_error unless the array has these sites, and fewer than 2^31 in all.
 strided_box box_in(const lattice::box& part, const lattice::coordinate& array,
                    const lattice::coordinate& every = {1, 1, 1, 1}, std::int64_t first = 0);
 

@@ -14,6 +14,7 @@
 #include <halocline/halo/boundary_phases.hpp>
 #include <halocline/halo/detail/phase_arithmetic.hpp>
 #include <halocline/halo/detail/star_table.hpp>
+#include <halocline/halo/field_view.hpp>
 #include <halocline/halo/message_format.hpp>
 #include <halocline/halo/packer.hpp>
 #include <halocline/halo/plan.hpp>
@@ -29,6 +30,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -104,6 +106,9 @@ struct star_edges {
     std::array<bool, lattice::dimensions> leaves{};            ///< does a box leave itself (see star_table)?
     std::array<std::complex<double>, lattice::faces> phases{}; ///< of the field behind each face of this rank
 };
+
+/// Continues the checksum `sum` over the values of these sites.
+std::uint64_t continue_checksum(std::uint64_t sum, std::span<const std::int32_t> sites, const source_field& x) noexcept;
 
 /// A stencil on fields of this rank's box, with its halo plan:
 ///
@@ -202,8 +207,12 @@ class stencil {
                                                       std::shared_ptr<const lattice::site_order> order);
     /// Fills completed_.
     void complete_ghosts() noexcept;
+    /// The checksum of the sites that complete_ghosts() takes from the field itself; 0 if checks are below normal.
+    [[nodiscard]] std::uint64_t checksum_across() const noexcept;
     /// Err: error if the source was marked as written since start().
     void require_unmarked() const;
+    /// Err: error if the source was marked or written since start().
+    void require_fresh() const;
     /// Err: error if the field that was started has other values now: it was swapped, or assigned to.
     void require_same_values() const;
 
@@ -232,6 +241,7 @@ class stencil {
     std::array<std::vector<T>, lattice::faces> outside_; // behind the open edges of this rank, in message order
     const lattice::field<T>* source_ = nullptr;          // the last one started
     const T* values_ = nullptr;                          // its values
+    std::uint64_t across_ = 0;                           // checksum_across() when it was started
     std::uint64_t epoch_ = 1;                            // the exchange that brings its ghosts
 };
 
@@ -303,10 +313,28 @@ void stencil<T, Star>::complete_ghosts() noexcept {
 }
 
 template <class T, star Star>
+std::uint64_t stencil<T, Star>::checksum_across() const noexcept {
+    std::uint64_t sum = 0;
+    if (plan_.options().checks >= check_level::normal)
+        for (const completed_layers& layers : completed_)
+            sum = continue_checksum(sum, layers.sites, source_of(*source_));
+    return sum;
+}
+
+template <class T, star Star>
 void stencil<T, Star>::require_unmarked() const {
     if (plan_.options().checks >= check_level::normal && source_->version() != rounding_->version)
         throw error("stencil '" + plan_.options().name +
                     "': stale ghosts: the field was marked as written since start()");
+}
+
+template <class T, star Star>
+void stencil<T, Star>::require_fresh() const {
+    plan_.require_fresh(*source_);
+    if (checksum_across() != across_)
+        throw error(
+            "stencil '" + plan_.options().name +
+            "': stale ghosts: the field was written since start(), at an edge where it is multiplied by a phase");
 }
 
 template <class T, star Star>
@@ -340,6 +368,7 @@ void stencil<T, Star>::start(const lattice::field<T>& u) {
     source_ = &u;
     values_ = u.data();
     epoch_ = plan_.epoch() + 1;
+    across_ = checksum_across();
     if constexpr (std::is_same_v<T, float>)
         if (rounding_) {
             rounding_->version = u.version();
@@ -398,7 +427,7 @@ void stencil<T, Star>::for_boundary(Kernel&& kernel) const {
     if (rounding_)
         require_unmarked();
     else
-        plan_.require_fresh(*source_);
+        require_fresh();
     sources_of_values sources{source_->data()};
     for (int i = 0; i < lattice::faces; ++i)
         sources[1 + i] = !completed_[i].values.empty()                ? completed_[i].values.data()

@@ -69,8 +69,9 @@ class unpacker {
 
     /// `order`: of the fields; null: plan_options::order.
     /// Err: input_error: a map that does not fit the components, expansions of messages of different sizes, half or
-    /// bfloat16 of doubles, a scale as for packers, an order of another box, a plan with other bytes per site, more
-    /// ghost layers than the local box has sites, more than 2048 reals of a site that are not added as they are.
+    /// bfloat16 of doubles, a scale as for packers, a phase that is not finite, an order of another box, a plan with
+    /// other bytes per site, more ghost layers than some local box has sites, more than 2048 reals of a site that are
+    /// not added as they are. On every rank, if some rank has ghosts behind the face, except for the order.
     /// Cost: O(ghosts of the plan).
     unpacker(const plan& p, unpacker_options options, std::shared_ptr<const lattice::site_order> order = nullptr);
 
@@ -107,10 +108,11 @@ class unpacker {
         std::vector<std::int32_t> positions; // in storage; for an expansion without lanes
         site_copy copy;                      // otherwise
         site_map<T> expansion;
+        std::uint64_t fingerprint = 0; // as plan_message::fingerprint
     };
     [[nodiscard]] const part& part_behind(face f) const { return (*parts_)[f.index()]; }
     void check_options(const std::string& who, const plan& p) const;
-    [[nodiscard]] block_map map_of(face f, bool wraps, const std::string& where) const;
+    [[nodiscard]] block_map map_of(face f, bool wraps, const std::string& who) const;
     void check_fields(const plan& p, std::span<lattice::field<T>* const> ys) const;
     /// Reads sites [first, last) of a message as stored, a piece at a time: use(begin, end, reals of site `begin`).
     template <class Use>

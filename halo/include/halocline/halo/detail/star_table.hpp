@@ -39,7 +39,8 @@ class star_table {
     }
     /// Distance in sites from position p in mu to the one k steps further, across the wrap.  Pre: p is interior in mu.
     [[nodiscard]] std::int64_t step(int mu, int p, int k) const {
-        return steps_[mu][p * (2 * radius_ + 1) + k + radius_];
+        const std::size_t here = static_cast<std::size_t>(p) * (2 * static_cast<std::size_t>(radius_) + 1);
+        return steps_[mu][here + static_cast<std::size_t>(k + radius_)];
     }
 
     /// All other sites.
