@@ -25,7 +25,7 @@ typedef enum halocline_status {
     HALOCLINE_MISUSED = 5,     /* calls in the wrong order */
     HALOCLINE_INPUT_ERROR = 6, /* an argument that can't be used: the text says what would be right */
     HALOCLINE_JOB_ERROR = 7,   /* the job can't continue */
-    HALOCLINE_NO_MEMORY = 8,   /* this process is out of memory */
+    HALOCLINE_NO_MEMORY = 8,   /* a rank is out of memory; in a collective function every rank gets this */
     HALOCLINE_OTHER_ERROR = 9,
     HALOCLINE_SLAB_FULL = 10 /* no room in a rank's slab, or no memory for it: the text says what helps */
 } halocline_status;
@@ -57,7 +57,7 @@ typedef struct halocline_job_options {
 /* Prints "program: what" on stderr, only on rank 0, whether or not there is a job yet: for errors that all ranks share,
  * in a command line or from HALOCLINE_INPUT_ERROR. Another rank prints it, with its number, if it is that rank's last
  * error and could not be shared; else it waits for half a second under launchers that end a job at the first rank that
- * fails, so that rank 0 can print first. Local. */
+ * fails, so that rank 0 can print first. `what` may be NULL: halocline_error(). Local. */
 void halocline_say_bad_input(const char* program, const char* what);
 /* The ranks that halocline-run or an MPI launcher started; without a launcher a job of one rank. Collective. options
  * may be NULL. */

@@ -2,6 +2,7 @@
 #include "errors.hpp"
 
 #include <halocline/comm/bad_input.hpp>
+#include <halocline/comm/out_of_memory.hpp>
 #include <halocline/comm/slab_full.hpp>
 
 namespace halocline::c {
@@ -42,6 +43,8 @@ halocline_status caught() noexcept {
         return failed(HALOCLINE_JOB_ERROR, e.what());
     } catch (const comm::slab_full& e) {
         return failed(HALOCLINE_SLAB_FULL, e.what());
+    } catch (const comm::out_of_memory& e) { // possibly of another rank
+        return failed(HALOCLINE_NO_MEMORY, e.what());
     } catch (const std::bad_alloc&) {
         return failed(HALOCLINE_NO_MEMORY, "out of memory");
     } catch (const std::exception& e) {

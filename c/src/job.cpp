@@ -38,11 +38,25 @@ comm::job_options options_of(const halocline_job_options* given) {
     return options;
 }
 
+/// The options, and a place for a job; `share` tells ranks that were given better ones.
+template <class Share>
+comm::job_options checked_arguments(const halocline_job_options* options, halocline_job** job, Share&& share) {
+    if (job != nullptr) *job = nullptr;
+    try {
+        present(job, "job");
+        return options_of(options);
+    } catch (const input_error& e) {
+        share(e.what());
+        throw;
+    }
+}
+
 void keep(halocline_job** job, const comm::job& made) { *job = new halocline_job{made, made.transport()}; }
 
 } // namespace
 
 void halocline_say_bad_input(const char* program, const char* what) {
+    if (what == nullptr) what = halocline_error();
     const int rank = comm::launched_rank();
     if (rank == 0) {
         std::fprintf(stderr, "%s: %s\n", program, what);
@@ -55,18 +69,19 @@ void halocline_say_bad_input(const char* program, const char* what) {
 
 halocline_status halocline_job_from_environment(const halocline_job_options* options, halocline_job** job) {
     return guarded([&] {
-        present(job, "job") = nullptr;
-        keep(job, comm::job::from_environment(options_of(options)));
+        keep(job, comm::job::from_environment(
+                      checked_arguments(options, job, [](const char* what) { comm::share_bad_input(what); })));
     });
 }
 
 halocline_status halocline_job_from_mpi(const void* communicator, size_t bytes, const halocline_job_options* options,
                                         halocline_job** job) {
     return guarded([&] {
-        present(job, "job") = nullptr;
         if (communicator == nullptr)
             throw input_error("'communicator' is NULL: the address of an MPI_Comm is expected");
-        keep(job, comm::job::from_mpi_handle(communicator, bytes, options_of(options)));
+        const comm::job_options choices = checked_arguments(
+            options, job, [&](const char* what) { comm::share_bad_input(what, communicator, bytes); });
+        keep(job, comm::job::from_mpi_handle(communicator, bytes, choices));
     });
 }
 
@@ -96,8 +111,10 @@ void halocline_deallocate(halocline_job* job, void* memory, size_t bytes) {
 
 halocline_status halocline_sum_create(halocline_job* job, int max_values, halocline_sum** sum) {
     return guarded([&] {
-        present(sum, "sum") = nullptr;
-        *sum = new halocline_sum{comm::global_sum(present(job, "job").value, max_values)};
+        if (sum != nullptr) *sum = nullptr;
+        const comm::job& j = present(job, "job").value;
+        j.collectively([&] { present(sum, "sum"); }); // so that no rank waits for one that has no place for it
+        *sum = new halocline_sum{comm::global_sum(j, max_values)};
     });
 }
 

@@ -19,6 +19,16 @@ static int mode_is_agreed_on(MPI_Comm comm, int rank) {
     return refused;
 }
 
+/* A rank with a bad option is no reason for the others to wait. */
+static int bad_mode_is_shared(MPI_Comm comm, int rank) {
+    const halocline_job_options own = {.mpi_mode = rank == 0 ? "sideways" : NULL};
+    halocline_job* job = NULL;
+    const int refused = halocline_job_from_mpi(&comm, sizeof comm, &own, &job) == HALOCLINE_INPUT_ERROR &&
+                        job == NULL && strstr(halocline_error(), "unknown mode of MPI 'sideways'") != NULL;
+    if (!refused) fprintf(stderr, "rank %d: a bad mode of MPI: %s\n", rank, halocline_error());
+    return refused;
+}
+
 static int check(halocline_status s) {
     if (s != HALOCLINE_OK) fprintf(stderr, "%s\n", halocline_error());
     return s == HALOCLINE_OK;
@@ -62,7 +72,8 @@ int main(int argc, char** argv) {
     MPI_Comm_size(comm, &ranks);
 
     const halocline_job_options one_sided = {.transports = "mpi", .mpi_mode = "one-sided"};
-    if (mode_is_agreed_on(comm, rank) && check(halocline_job_from_mpi(&comm, sizeof comm, &one_sided, &job)) &&
+    if (mode_is_agreed_on(comm, rank) && bad_mode_is_shared(comm, rank) &&
+        check(halocline_job_from_mpi(&comm, sizeof comm, &one_sided, &job)) &&
         check(halocline_sum_create(job, 2, &sum))) {
         double values[2] = {1.0, rank};
         good = halocline_job_rank(job) == ranks - 1 - rank && halocline_job_ranks(job) == ranks &&

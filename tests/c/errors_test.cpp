@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the C interface returns for impossible requests: codes and texts, never an exception. The header compiled as
 // C++.
+#include "errors.hpp"
+
 #include <halocline.h>
+#include <halocline/comm/out_of_memory.hpp>
 #include <halocline_test/allocation_counter.hpp>
 
 #include <gtest/gtest.h>
@@ -80,6 +83,24 @@ TEST_F(CErrors, NullIsNamed) {
     halocline_sum_free(sum);
     EXPECT_EQ(halocline_plan_finish(nullptr), HALOCLINE_INPUT_ERROR);
     expect_text("'plan' is NULL");
+}
+
+/// What a collective function throws on every rank when one is out of memory.
+TEST_F(CErrors, ARankWithoutMemoryHasTheCodeOfThisOne) {
+    const halocline_status s =
+        halocline::c::guarded([] { throw halocline::comm::out_of_memory("rank 1 is out of memory"); });
+
+    EXPECT_EQ(s, HALOCLINE_NO_MEMORY);
+    expect_text("rank 1 is out of memory");
+}
+
+TEST_F(CErrors, ABadInputThatIsNotNamedIsTheLastError) {
+    EXPECT_EQ(halocline_sum_create(job_, 0, nullptr), HALOCLINE_INPUT_ERROR);
+
+    testing::internal::CaptureStderr();
+    halocline_say_bad_input("a program", nullptr);
+
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "a program: 'sum' is NULL\n");
 }
 
 TEST_F(CErrors, ModesOfMpiAreListed) {

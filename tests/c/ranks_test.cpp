@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,28 @@ class CRanks : public testing::Test {
 
     halocline_job* job_ = nullptr;
 };
+
+/// Whatever one rank was given: the other would wait for it until the deadline.
+TEST(CRanksWithoutAJob, BadArgumentsOfOneRankAreTheErrorOfBoth) {
+    const bool first = std::string(std::getenv("HALOCLINE_RANK")) == "0";
+    const auto expect_refusal = [&](const halocline_job_options& of_rank_1, bool has_place, const std::string& text) {
+        const halocline_job_options good{};
+        halocline_job* job = nullptr;
+        EXPECT_EQ(halocline_job_from_environment(first ? &good : &of_rank_1, first || has_place ? &job : nullptr),
+                  HALOCLINE_INPUT_ERROR);
+        EXPECT_EQ(job, nullptr);
+        const std::string error = halocline_error();
+        EXPECT_TRUE(error.starts_with("rank 1 on ")) << error;
+        EXPECT_NE(error.find(text), std::string::npos) << error;
+    };
+    halocline_job_options late{}, sideways{};
+    late.deadline_ms = -1;
+    sideways.mpi_mode = "sideways";
+
+    expect_refusal(late, true, "deadline_ms = -1; milliseconds");
+    expect_refusal(sideways, true, "unknown mode of MPI 'sideways'");
+    expect_refusal({}, false, "'job' is NULL");
+}
 
 TEST_F(CRanks, ReceiveWindowTellsWhenItsMessageIsThere) {
     halocline_connection* c = nullptr;
@@ -117,6 +140,13 @@ TEST_F(CRanks, APlanThatOneRankIsRefusedIsRefusedOnBoth) {
     expect_refusal(&good, nullptr, "'plan' is NULL");
     ASSERT_EQ(halocline_plan_create(job_, &good, &plan), HALOCLINE_OK) << halocline_error();
     halocline_plan_free(plan);
+}
+
+TEST_F(CRanks, ASumThatOneRankHasNoPlaceForIsRefusedOnBoth) {
+    halocline_sum* sum = nullptr;
+    EXPECT_EQ(halocline_sum_create(job_, 1, first() ? &sum : nullptr), HALOCLINE_INPUT_ERROR);
+    EXPECT_STREQ(halocline_error(), "'sum' is NULL");
+    EXPECT_EQ(sum, nullptr);
 }
 
 TEST_F(CRanks, AbortEndsTheOtherRanksWaitWithItsReason) {

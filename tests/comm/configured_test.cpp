@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <fstream>
 #include <string>
@@ -146,8 +147,30 @@ TEST(Configured, WhatAProgramAsksForIsCheckedToo) {
         EXPECT_EQ(halocline_test::refusal([&] { (void)configured({.deadline = milliseconds(deadline)}); }), text)
             << "before ranks wait";
     }
-    EXPECT_EQ(halocline_test::refusal([] { job::single({.spin_polls = -1}); }),
-              "job_options::spin_polls is -1: 0 (as the machine suggests) or more is expected");
+    const auto expect_refused = [](const job_options& options, const std::string& text) {
+        EXPECT_EQ(halocline_test::refusal([&] { job::single(options); }), "job_options::" + text + " is expected");
+        for (const bool fixed : {false, true}) {
+            job_options given = options;
+            given.fixed = fixed;
+            EXPECT_EQ(halocline_test::refusal([&] { (void)configured(given); }),
+                      "job_options::" + text + " is expected");
+        }
+    };
+    expect_refused({.spin_polls = -1}, "spin_polls is -1: 0 (as the machine suggests) or more");
+    for (const std::int64_t timeout : {std::int64_t{0}, std::int64_t{1} << 32})
+        expect_refused({.link_timeout = milliseconds(timeout)},
+                       "link_timeout is " + std::to_string(timeout) + " ms: 2000 to 3600000");
+    expect_refused({.verbs = {.port = 257}}, "verbs.port is 257: 1 to 255");
+    expect_refused({.verbs = {.gid_index = -2}}, "verbs.gid_index is -2: -1 to 255");
+    expect_refused({.verbs = {.inline_bytes = -1}}, "verbs.inline_bytes is -1: 0 to 4096");
+}
+
+/// The ranks compare their options without those of verbs, which may differ.
+TEST(Configured, AnOptionOutOfRangeOnOneRankIsTheErrorOfAll) {
+    const bool bad = launched_rank() == 0;
+    const std::string text = halocline_test::refusal(
+        [&] { (void)job::from_environment({.verbs = {.port = bad ? 257 : 1}, .fixed = true}); });
+    EXPECT_NE(text.find("verbs.port is 257: 1 to 255 is expected"), std::string::npos) << text;
 }
 
 TEST(Configured, EveryOptionHasAKeyThatShowsWhatItReads) {

@@ -241,6 +241,37 @@ TEST(MessengerFailure, APeerThatLeavesBehindItsMessageEndsAWaitForAnyWell) {
     }
 }
 
+/// A receive from any rank can still get something as long as one other rank stays.
+TEST(MessengerFailure, OnlyTheLastPeerThatClosesEndsAWaitForAnySource) {
+    if (ranks_are_processes()) GTEST_SKIP() << "ranks as threads only";
+    for (const bool probes : {false, true}) {
+        std::atomic<bool> closed{false};
+        const auto begin = std::chrono::steady_clock::now();
+        const std::string text = failure_of(3, 0, [&](const job& j) {
+            {
+                messenger m(j);
+                message_info info;
+                if (j.rank() == 0) {
+                    ok_or_fail(m, m.recv({}, any_source, 5));
+                    ok_or_fail(m, probes ? m.wait_probe(any_source, 6, info) : m.recv({}, any_source, 6));
+                } else if (j.rank() == 1) {
+                    closed.wait(false);
+                    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+                    ok_or_fail(m, m.send({}, 0, 5));
+                }
+            }
+            if (j.rank() == 2) {
+                closed = true;
+                closed.notify_all();
+            }
+            j.barrier();
+        });
+        EXPECT_NE(text.find("a receive from any rank, tag 6"), std::string::npos) << text;
+        EXPECT_NE(text.find(") closed its end while"), std::string::npos) << text;
+        EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20)) << "not at the deadline";
+    }
+}
+
 TEST(MessengerFailure, OptionsThatDifferAreOneError) {
     if (ranks_are_processes()) GTEST_SKIP() << "ranks as threads only";
     const std::string text = failure_of(

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -114,6 +115,39 @@ TEST(MessengerProgress, AWaitThatSleepsServesMessagesEachTimeItWakesUp) {
         EXPECT_TRUE(j.rank() == 0 || 4 * m.counts().served >= looks) << m.counts().served << " of " << looks;
         if (j.rank() == 0) ok_or_fail(m, m.send(in, 1, 5));
         ok_or_fail(m, m.wait(receive));
+        j.barrier();
+    });
+}
+
+/// The thread sanitizer sees two threads that move messages at once; here they would get into each other's way.
+TEST(MessengerProgress, OfSeveralThreadsThatWaitForSumsOneServesMessages) {
+    if (ranks_are_processes()) GTEST_SKIP() << "ranks as threads only: the sanitizer sees these";
+    run_threads(2, [](const job& j) {
+        constexpr std::size_t many = 50;
+        messenger m(j);
+        std::array<global_sum, 2> sums{global_sum(j, 1), global_sum(j, 1)};
+        std::vector<message_request> receives(j.rank() == 1 ? many : 0);
+        std::vector<bytes> in(receives.size(), bytes(20'000));
+        for (std::size_t i = 0; i < receives.size(); ++i) m.irecv(receives[i], in[i], 0, static_cast<int>(i));
+
+        bytes out(20'000, &j.memory());
+        for (std::size_t i = 0; j.rank() == 0 && i < many; ++i) {
+            fill(out, 0, i);
+            ok_or_fail(m, m.send(out, 1, static_cast<int>(i))); // rank 1 takes it in its waits
+        }
+        {
+            const auto add = [&](global_sum& sum) {
+                for (int i = 0; i < 20; ++i) {
+                    double one = 1;
+                    EXPECT_EQ(sum({&one, 1}), status::ok);
+                }
+            };
+            const std::jthread other([&] { add(sums[0]); });
+            add(sums[1]);
+        }
+
+        ok_or_fail(m, m.wait_all(receives));
+        for (std::size_t i = 0; i < receives.size(); ++i) EXPECT_EQ(wrong(in[i], 0, i), 0U) << i;
         j.barrier();
     });
 }

@@ -20,13 +20,17 @@ using state = authentication::state;
 
 const std::string secret(32, 's');
 
-/// Steps both ends until both have decided.
+/// Steps both ends until both have decided; b admits a.
 std::pair<state, state> run(authentication& a, authentication& b) {
     state of_a = state::going, of_b = state::going;
     for (int n = 0; n < 10'000 && (of_a == state::going || of_b == state::going); ++n) {
         if (of_a == state::going) of_a = a.step();
         if (of_a == state::refused) a.take(); // closes
         if (of_b == state::going) of_b = b.step();
+        if (of_b == state::done && of_a == state::going) {
+            EXPECT_TRUE(b.admit());
+            of_a = a.step();
+        }
         if (of_b == state::refused) b.take();
     }
     return {of_a, of_b};
@@ -55,6 +59,21 @@ TEST(TcpLink, AuthenticatesWhoKnowsTheSecret) {
     EXPECT_EQ(run(connector, acceptor), std::pair(state::done, state::done));
     EXPECT_EQ(acceptor.peer(), 3);
     EXPECT_EQ(address_at(acceptor.fd(), true), "127.0.0.1");
+}
+
+/// The accepting end may drop a connection after the proof, because others came or because it took too long.
+TEST(TcpLink, TheConnectingEndIsDoneOnlyOnceAdmitted) {
+    const tcp_listener listener("127.0.0.1", 16);
+    authentication connector(connect_to(listener.name()), secret, 3, 1);
+    authentication acceptor(accept_one(listener), secret, 1);
+    for (state s = state::going; s == state::going; s = acceptor.step()) ASSERT_EQ(connector.step(), state::going);
+    ASSERT_EQ(connector.step(), state::going) << "both have proved who they are, but nobody has admitted it";
+
+    acceptor.take(); // closes
+
+    state s = state::going;
+    for (int n = 0; n < 10'000 && s == state::going; ++n) s = connector.step();
+    EXPECT_EQ(s, state::refused);
 }
 
 TEST(TcpLink, RefusesAnotherSecretAndAnotherRank) {

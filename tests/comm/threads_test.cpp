@@ -408,6 +408,16 @@ TEST(Threads, RootsOfABroadcastThatDifferAreToldToAll) {
         }
 }
 
+TEST(Threads, ARootThatOneRankNamesAndIsNoneIsToldToAll) {
+    for (const int odd : {0, 1, 2})
+        run_threads(3, [&](const job& j) {
+            const std::string text = refusal([&] { (void)j.broadcast("x", j.rank() == odd ? 7 : 1); });
+            EXPECT_TRUE(text.starts_with("ranks disagree on the root of a broadcast: rank 0 names rank ")) << text;
+            EXPECT_NE(text.find("names rank 7"), std::string::npos) << text;
+            j.barrier();
+        });
+}
+
 TEST(Threads, CallsOfRanksThatThereAreNotAreRefused) {
     run_threads(2, [&](const job& j) {
         const std::vector<int> nobody{2}, zero{0};

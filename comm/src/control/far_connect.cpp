@@ -16,7 +16,8 @@ namespace {
 
 using clock_type = std::chrono::steady_clock;
 constexpr auto time_to_authenticate = std::chrono::seconds(2);
-constexpr std::size_t most_accepted = 256; // unauthenticated connections at a time; a new one displaces the oldest
+/// Unauthenticated connections at a time, besides one per missing rank; a new one displaces the oldest.
+constexpr std::size_t most_strangers = 256;
 constexpr auto probe_after = std::chrono::milliseconds(500);
 // The kernel would repeat a SYN dropped by a full backlog only after 1, 3 and 7 s.
 constexpr auto reconnect_after = std::chrono::milliseconds(200);
@@ -46,7 +47,7 @@ class socket_plane::far_connector {
         bool only_probes; // only whether the peer still listens
         descriptor socket{};
         std::optional<authentication> handshake{};
-        time since = clock_type::now(), next = since, started{}, refused{};
+        time since = clock_type::now(), next = since, started{};
     };
 
     void wait_for_events();
@@ -61,7 +62,6 @@ class socket_plane::far_connector {
 
     void joined(int rank, descriptor socket);
     void died(int rank, const std::string& how);
-    [[nodiscard]] bool says_to_be(int rank) const;
 
     static constexpr const char* operation = "the ranks of other nodes to connect";
     socket_plane& plane_;
@@ -153,17 +153,12 @@ bool socket_plane::far_connector::connected(attempt& a, time now) {
     const int error = (p.revents & (POLLERR | POLLHUP)) != 0 ? error_of(a.socket.fd()) : 0;
     if (error == 0 && (p.revents & POLLHUP) == 0) return true;
     a.socket = descriptor();
-    if (error == ECONNREFUSED) {
-        if (a.refused == time()) a.refused = now;
-        // A living rank listens while it waits. A higher rank stops waiting once all have authenticated it.
-        const bool may_have_joined = a.only_probes && says_to_be(peers_[a.peer].rank);
-        if (!may_have_joined || now - a.refused >= time_to_authenticate) died(peers_[a.peer].rank, "");
-    }
-    a.next = now + (error == ECONNREFUSED ? reconnect_after : probe_after);
+    if (error == ECONNREFUSED) died(peers_[a.peer].rank, ""); // a living rank listens until all others have joined it
+    a.next = now + probe_after;
     return false;
 }
 
-/// True once both ends are authenticated.
+/// True once both ends are authenticated, and the other one has taken the connection.
 bool socket_plane::far_connector::authenticated(attempt& a, time now) {
     const authentication::state s = a.handshake->step();
     if (s == authentication::state::done) {
@@ -184,7 +179,7 @@ bool socket_plane::far_connector::read(authentication& peer, time now) {
     const int rank = peer.peer();
     const bool expected = rank > plane_.rank_ && rank < plane_.ranks_ && plane_.link_of_[rank] >= 0 &&
                           plane_.link_to(rank).far && !plane_.link_to(rank).socket;
-    if (s == authentication::state::done && expected) joined(rank, peer.take());
+    if (s == authentication::state::done && expected && peer.admit()) joined(rank, peer.take());
     return s != authentication::state::going || now - peer.since() >= time_to_authenticate || (rank >= 0 && !expected);
 }
 
@@ -192,7 +187,7 @@ void socket_plane::far_connector::accept_all() {
     for (int n = 0; n < 64; ++n) {
         descriptor peer = listener_.accept();
         if (!peer) return;
-        if (accepted_.size() >= most_accepted) accepted_.pop_front();
+        if (accepted_.size() >= missing_ + most_strangers) accepted_.pop_front();
         accepted_.emplace_back(std::move(peer), secret_, plane_.rank_);
     }
 }
@@ -234,11 +229,6 @@ void socket_plane::far_connector::joined(int rank, descriptor socket) {
 void socket_plane::far_connector::died(int rank, const std::string& how) {
     core_.publish(status::peer_died, rank, how);
     core_.check_or_raise(rank, since_, operation);
-}
-
-/// Has a connection claimed to be this rank without having proved it yet? Any program can claim that.
-bool socket_plane::far_connector::says_to_be(int rank) const {
-    return std::any_of(accepted_.begin(), accepted_.end(), [&](const authentication& p) { return p.peer() == rank; });
 }
 
 void socket_plane::connect_far(tcp_listener own, const std::vector<far_address>& peers, const std::string& secret) {

@@ -204,9 +204,17 @@ void socket_plane::take_mail(link& l) {
 }
 
 bool socket_plane::lives_on(const link& l) noexcept {
-    constexpr int patience_ms = 500; // a dying process closes its sockets first
+    using steady = std::chrono::steady_clock;
+    constexpr std::chrono::milliseconds patience(500); // a dying process closes its sockets first
+    if (l.far || !l.process) return false;
     pollfd p{l.process.fd(), POLLIN, 0};
-    return !l.far && l.process && poll(&p, 1, patience_ms) == 0;
+    const steady::time_point end = steady::now() + patience;
+    int ended = -1;
+    do {
+        const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - steady::now());
+        ended = poll(&p, 1, std::max(0, static_cast<int>(left.count())));
+    } while (ended < 0 && errno == EINTR);
+    return ended == 0;
 }
 
 void socket_plane::note_end(link& l, int error) noexcept {

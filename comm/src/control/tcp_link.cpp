@@ -25,6 +25,8 @@ constexpr std::array<char, 8> magic{'h', 'a', 'l', 'o', 'f', 'a', 'r', '1'};
 constexpr std::string_view connector = "connector",
                            acceptor = "acceptor"; // roles, so that neither end can reuse the other's signature
 
+constexpr char admission = '+'; // the last byte of the accepting end
+
 using address_list = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
 
 address_list numeric(const std::string& address, const std::string& port) {
@@ -161,21 +163,29 @@ authentication::state authentication::step() {
     return broken_ ? state::refused : s;
 }
 
-/// Sends the hello; checks the signature that answers it, and signs in turn.
+bool authentication::admit() { return send(&admission, sizeof admission); }
+
+/// Sends the hello; checks the signature that answers it, signs in turn, and waits to be admitted.
 authentication::state authentication::step_of_connector() {
     if (!said_hello_) {
         hello_ = {magic, own_rank_, peer_, random_value<number>()};
         if (!send(&hello_, sizeof hello_)) return state::going;
         said_hello_ = true;
     }
-    struct {
-        number nonce, signature;
-    } answer{};
-    if (!receive(&answer, sizeof answer)) return state::going;
-    answer_nonce_ = answer.nonce;
-    if (!is_signature(answer.signature, acceptor)) return state::refused;
-    const number mine = signature(connector);
-    return send(mine.data(), mine.size()) ? state::done : state::refused;
+    if (!has_signed_) {
+        struct {
+            number nonce, signature;
+        } answer{};
+        if (!receive(&answer, sizeof answer)) return state::going;
+        answer_nonce_ = answer.nonce;
+        if (!is_signature(answer.signature, acceptor)) return state::refused;
+        const number mine = signature(connector);
+        if (!send(mine.data(), mine.size())) return state::going;
+        has_signed_ = true;
+    }
+    char last = 0;
+    if (!receive(&last, sizeof last)) return state::going;
+    return last == admission ? state::done : state::refused;
 }
 
 /// Answers the hello with a signature; checks the one that the connecting end then sends.

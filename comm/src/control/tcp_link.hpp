@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How ranks of different nodes connect: a TCP port that is open during set-up only, and a mutual proof, by HMAC-SHA-256
-// over fresh random numbers, that both ends know the job's secret. Connections are authenticated, but not encrypted.
+// over fresh random numbers, that both ends know the job's secret. The connecting end is done only when the accepting
+// one has taken the connection, which it may also drop. Connections are authenticated, but not encrypted.
 #pragma once
 
 #include "descriptor.hpp"
@@ -53,6 +54,9 @@ class authentication {
 
     /// Proceeds as far as the bytes that have arrived allow.
     state step();
+    /// The accepting end takes the connection: only this makes the connecting end `done`.  False: it is broken.
+    /// Pre: `done`.
+    bool admit();
     [[nodiscard]] int fd() const { return socket_.fd(); }
     /// The other rank: as claimed while `going`, proved when `done`; -1 if it has not said yet.
     [[nodiscard]] int peer() const { return peer_; }
@@ -80,6 +84,7 @@ class authentication {
     bool connects_;
     int own_rank_, peer_ = -1;
     bool said_hello_ = false; // or answered it
+    bool has_signed_ = false; // the connecting end
     hello_message hello_{};
     number answer_nonce_{}; // the accepting end's
     std::array<unsigned char, 2 * number_bytes> incoming_{};

@@ -155,23 +155,26 @@ void connect_ranks(job_core& core, unix_listener listener, far_side far, const s
 
 } // namespace
 
-std::shared_ptr<job_core> join(bootstrap start, const job_options& options, std::string trouble) {
+std::shared_ptr<job_core> join(bootstrap start, const job_options& options) {
     if (start.mpi) start.mpi->use(options.mpi);
     std::chrono::milliseconds grace{};
     std::shared_ptr<node_slab> memory;
+    std::optional<unix_listener> listener;
+    std::string trouble;
     try {
         (void)default_checks(); // reports a bad variable now, on all ranks, not when the first plan is made
         grace = watchdog::grace_of_environment();
         (void)stall_watch::time_of_environment();
         if (const std::string network = wanted_network(options); !network.empty()) check_network(network);
-        if (trouble.empty()) memory = std::make_shared<node_slab>(options.slab_bytes);
+        listener.emplace(start.ranks);
+        memory = std::make_shared<node_slab>(options.slab_bytes);
     } catch (const error& e) {
         trouble = e.what();
     }
 
-    unix_listener listener(start.ranks);
-    const std::vector<business_card> cards = swap_cards(start, own_card(start, options, listener.name(), trouble));
-    check_limits(cards, memory ? memory->bytes() : 0);
+    const std::string name = listener ? listener->name() : "";
+    const std::vector<business_card> cards = swap_cards(start, own_card(start, options, name, trouble));
+    check_limits(cards, memory->bytes());
     auto core = std::make_shared<job_core>(start.rank, start.ranks, options, start.launcher, std::move(memory));
     core->networks.mpi = start.mpi;
     if (start.mpi) start.mpi->tell_calls(&core->own_activity);
@@ -182,7 +185,7 @@ std::shared_ptr<job_core> join(bootstrap start, const job_options& options, std:
 
     far_side far = listen_for_far(start, *core, cards, around.far);
     const std::string address = far.address;
-    connect_ranks(*core, std::move(listener), std::move(far), around, cards[0].secret);
+    connect_ranks(*core, std::move(*listener), std::move(far), around, cards[0].secret);
     // MPI launchers end all ranks as soon as they see one die.
     if (start.ranks > 1 && grace.count() > 0)
         core->own_watchdog =

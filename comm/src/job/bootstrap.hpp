@@ -38,8 +38,7 @@ std::optional<bootstrap> mpi_bootstrap(const job_options& options);
 bootstrap mpi_bootstrap(const void* communicator, std::size_t bytes, const job_options& options);
 
 /// Makes the job: slabs, sockets between all ranks, networks, the choice of transports, measured costs. Collective.
-/// `trouble`: why this rank can't take part, "" if it can.  Err: input_error, the same on every rank, if one has
-/// trouble.
-std::shared_ptr<job_core> join(bootstrap start, const job_options& options, std::string trouble = {});
+/// Err: input_error, the same on every rank, if one can't take part.
+std::shared_ptr<job_core> join(bootstrap start, const job_options& options);
 
 } // namespace halocline::comm

@@ -215,7 +215,6 @@ std::vector<std::string> job::gather(std::string_view mine) const {
 }
 
 std::string job::broadcast(std::string_view mine, int root) const {
-    require_rank(root, ranks(), "broadcast of");
     const auto join = [](const std::string& lower, const std::string& upper, int first) {
         broadcast_part low = broadcast_part::of(lower), up = broadcast_part::of(upper);
         if (low.other < 0 && low.root != up.root) {
@@ -239,7 +238,10 @@ std::string job::broadcast(std::string_view mine, int root) const {
     if (own.has_value) own.value = mine;
     broadcast_part all = broadcast_part::of(
         combine_as(*core_, call::broadcast, own.text(), join, "a broadcast of rank " + std::to_string(root)));
-    if (all.other < 0) return std::move(all.value);
+    if (all.other < 0) { // checked only now, so that no rank waits for one that names another root
+        require_rank(root, ranks(), "broadcast of");
+        return std::move(all.value);
+    }
     throw input_error("ranks disagree on the root of a broadcast: rank 0 names rank " + std::to_string(all.root) +
                       ", rank " + std::to_string(all.other) + " names rank " + std::to_string(all.others_root) +
                       "; name the same one on all ranks");

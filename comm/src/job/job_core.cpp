@@ -4,8 +4,8 @@
 #include "mpi/world.hpp"
 #include "watchdog.hpp"
 
-#include <halocline/base/enumerators.hpp>
 #include <halocline/comm/clock.hpp>
+#include <halocline/comm/option_keys.hpp>
 
 #include <exception>
 #include <mutex>
@@ -35,17 +35,9 @@ void keep_mapped(std::shared_ptr<node_slab> slab) {
 
 job_core::job_core(int own_rank, int job_ranks, job_options choices, std::string started_by,
                    std::shared_ptr<node_slab> own_slab)
-    : rank(own_rank), ranks(job_ranks), options(std::move(choices)), launcher(std::move(started_by)),
+    : rank(own_rank), ranks(job_ranks), options(within_ranges(std::move(choices))), launcher(std::move(started_by)),
       members(static_cast<std::size_t>(job_ranks)), memory(std::move(own_slab)),
       peer_base(static_cast<std::size_t>(job_ranks), nullptr), stall_reports(*this, job_ranks) {
-    if (options.deadline.count() <= 0)
-        throw input_error("job_options::deadline is " + std::to_string(options.deadline.count()) +
-                          " ms: more than 0 is expected");
-    if (options.spin_polls < 0)
-        throw input_error("job_options::spin_polls is " + std::to_string(options.spin_polls) +
-                          ": 0 (as the machine suggests) or more is expected");
-    require_enumerator("job_options::path", options.path);
-    require_enumerator("job_options::mpi", options.mpi);
     for (int r = 0; r < ranks; ++r) members[r].rank = r;
     members[rank] = {rank, static_cast<int>(getpid()), host_name(), "self", ""};
     peer_base[rank] = memory->base();

@@ -108,6 +108,12 @@ void share_bad_input(std::string_view what) {
     throw input_error(std::string(what));
 }
 
+void share_bad_input(std::string_view what, const void* communicator, std::size_t bytes) {
+    const bootstrap start = mpi_bootstrap(communicator, bytes, {});
+    (void)swap_cards(start, own_card(start, {}, "", std::string(what))); // throws what the ranks share
+    throw input_error(std::string(what));
+}
+
 job job::from_environment(const job_options& given) {
     job_options options;
     std::optional<bootstrap> start;
@@ -130,14 +136,13 @@ job job::from_environment(const job_options& given) {
 }
 
 job job::from_mpi_handle(const void* communicator, std::size_t bytes, const job_options& given) {
-    job_options options = given;
-    std::string trouble;
+    job_options options;
     try {
         options = configured(given);
-    } catch (const input_error& e) {
-        trouble = e.what();
+    } catch (const input_error& e) { // possibly on this rank only
+        share_bad_input(e.what(), communicator, bytes);
     }
-    return job(join(mpi_bootstrap(communicator, bytes, options), options, trouble));
+    return job(join(mpi_bootstrap(communicator, bytes, options), options));
 }
 
 } // namespace halocline::comm

@@ -3,6 +3,7 @@
 
 #include "node/node_slab.hpp"
 
+#include <halocline/base/enumerators.hpp>
 #include <halocline/comm/transport_names.hpp>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <bit>
 #include <charconv>
 #include <chrono>
+#include <cstdint>
 #include <iterator>
 #include <limits>
 #include <utility>
@@ -23,6 +25,22 @@ using option_key = config::key<job_options>;
 /// 11 days: added to any clock's time, it does not overflow.
 constexpr std::chrono::milliseconds longest_deadline{1'000'000'000};
 constexpr double gib = 1073741824.0;
+
+struct range {
+    int lowest, highest;
+};
+constexpr range link_timeouts_ms{2000, 3'600'000}, ports{1, 255}, gid_indices{-1, 255}, inline_sizes{0, 4096};
+
+/// Err: input_error.
+[[noreturn]] void refuse(const char* member, std::int64_t value, const char* unit, const std::string& right) {
+    throw input_error("job_options::" + std::string(member) + " is " + std::to_string(value) + unit + ": " + right +
+                      " is expected");
+}
+
+void require(range r, const char* member, std::int64_t value, const char* unit = "") {
+    if (value < r.lowest || value > r.highest)
+        refuse(member, value, unit, std::to_string(r.lowest) + " to " + std::to_string(r.highest));
+}
 
 option_key transports_key() {
     return config::allow_array(config::make_key<job_options>(
@@ -114,11 +132,12 @@ std::vector<option_key> verbs_keys() {
             {"comm", "verbs_device", "RDMA device, which must be there; \"\": the first whose port is active"},
             [](auto& o) -> auto& { return o.verbs.device; }, may_differ::between_hosts),
         integer_key<job_options>(
-            {"comm", "verbs_port", "port of the RDMA device"}, [](auto& o) -> auto& { return o.verbs.port; }, 1, 255,
-            may_differ::between_hosts),
+            {"comm", "verbs_port", "port of the RDMA device"}, [](auto& o) -> auto& { return o.verbs.port; },
+            ports.lowest, ports.highest, may_differ::between_hosts),
         integer_key<job_options>(
             {"comm", "verbs_gid_index", "GID of the port; -1: RoCE v2 over IPv4 first, none on InfiniBand"},
-            [](auto& o) -> auto& { return o.verbs.gid_index; }, -1, 255, may_differ::between_hosts),
+            [](auto& o) -> auto& { return o.verbs.gid_index; }, gid_indices.lowest, gid_indices.highest,
+            may_differ::between_hosts),
         config::make_key<job_options>(
             {"comm", "verbs_mtu", "largest path MTU in bytes, 256 to 4096; 0: what both ports can do"},
             [](auto& o) -> auto& { return o.verbs.mtu; },
@@ -135,7 +154,7 @@ std::vector<option_key> verbs_keys() {
             std::size_t{std::numeric_limits<int>::max()}),
         integer_key<job_options>(
             {"comm", "verbs_inline_bytes", "messages up to this travel in the work request; 0: none"},
-            [](auto& o) -> auto& { return o.verbs.inline_bytes; }, 0, 4096),
+            [](auto& o) -> auto& { return o.verbs.inline_bytes; }, inline_sizes.lowest, inline_sizes.highest),
     };
 }
 
@@ -145,7 +164,7 @@ std::vector<option_key> fault_keys() {
         milliseconds_key<job_options>({"faults", "deadline_ms", "longest wait for a peer that is alive"},
                                       &job_options::deadline, 100, longest_deadline.count()),
         milliseconds_key<job_options>({"faults", "link_timeout_ms", "longest silence of the link to another host"},
-                                      &job_options::link_timeout, 2000, 3'600'000),
+                                      &job_options::link_timeout, link_timeouts_ms.lowest, link_timeouts_ms.highest),
         switch_key<job_options>(
             {"faults", "checksum", "a CRC32C behind each message of a halo, compared before its ghosts are read"},
             &job_options::checksums),
@@ -172,11 +191,21 @@ void require_known_transports(const std::vector<std::string>& names, const std::
                                as_given + ": unknown transport '" + name + "'; known are " + config::show_list(known));
 }
 
-job_options configured(job_options options) {
-    if (options.deadline.count() <= 0)
-        throw input_error("job_options::deadline is " + std::to_string(options.deadline.count()) +
-                          " ms: more than 0 is expected");
+job_options within_ranges(job_options options) {
+    if (options.deadline.count() <= 0) refuse("deadline", options.deadline.count(), " ms", "more than 0");
     options.deadline = std::min(options.deadline, longest_deadline);
+    if (options.spin_polls < 0) refuse("spin_polls", options.spin_polls, "", "0 (as the machine suggests) or more");
+    require(link_timeouts_ms, "link_timeout", options.link_timeout.count(), " ms");
+    require(ports, "verbs.port", options.verbs.port);
+    require(gid_indices, "verbs.gid_index", options.verbs.gid_index);
+    require(inline_sizes, "verbs.inline_bytes", options.verbs.inline_bytes);
+    require_enumerator("job_options::path", options.path);
+    require_enumerator("job_options::mpi", options.mpi);
+    return options;
+}
+
+job_options configured(job_options options) {
+    options = within_ranges(std::move(options));
     if (options.fixed) return options;
     config::reader<job_options> reader(option_keys(), std::move(options));
     reader.read_file_of_environment();

@@ -62,7 +62,7 @@ class watchdog {
     bool blind_ = false;         // guarded by looking_: stop_looking() was called
     std::string report_of_rank_; // guarded by reporting_: the argument of leave_report_to_rank()
     static constexpr int look_ms = 100;
-    std::uint64_t call_ = 0; // activity::calls when last checked
+    std::uint64_t call_ = 0; // activity::library_calls when last checked
     int looks_ = 0;          // checks during that call
     std::atomic<bool> stop_{false};
     std::thread thread_;

@@ -187,13 +187,25 @@ class message_engine::awaited_operations {
     std::size_t first_ = 0; // that is not settled
 };
 
+int message_engine::gone(int peer) const noexcept {
+    if (peer != any_source) return links_[peer].peer_has_left() ? peer : -1;
+    int first = -1;
+    for (const message_link& l : links_) { // itself it sends nothing while it waits
+        if (l.self) continue;
+        if (!l.peer_has_left()) return -1;
+        if (first < 0) first = l.peer;
+    }
+    return first;
+}
+
 template <class Awaited>
 status message_engine::left_by_one(const Awaited& operations, message_operation*& culprit) noexcept {
-    message_operation* const o = operations.find([&](const message_operation& x) { return has_left(x.peer); });
+    int who = -1;
+    message_operation* const o = operations.find([&](const message_operation& x) { return (who = gone(x.peer)) >= 0; });
     if (o == nullptr) return status::ok;
     progress(); // takes in what its peer did before it left
     culprit = o;
-    return operations.is_settled(*o) ? status::ok : core_.job.left_by(o->peer);
+    return operations.is_settled(*o) ? status::ok : core_.job.left_by(who);
 }
 
 template <class OperationAt, class IsSettled>

@@ -12,6 +12,7 @@
 #include <halocline/comm/channel_set.hpp>
 #include <halocline/comm/messenger.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -43,11 +44,12 @@ class message_engine {
     void progress() noexcept;
     /// Progress between the polls of this rank's other waits, because a peer may be waiting for this rank's part in a
     /// message. The messenger's own calls make progress anyway; twice would take large messages both ways a sixth
-    /// longer.
+    /// longer. Of several threads that wait, one does it at a time.
     void serve() noexcept {
-        if (in_own_call_ || !is_needed()) return;
+        if (in_own_call_ || !is_needed() || serving_.exchange(true, std::memory_order_acquire)) return;
         ++core_.counts.served;
         progress();
+        serving_.store(false, std::memory_order_release);
     }
     bool test(message_request& r) noexcept;
     status wait_one(message_request& r) noexcept;
@@ -106,7 +108,8 @@ class message_engine {
                 std::optional<std::chrono::nanoseconds> longest = {}) noexcept;
     /// Will the operation complete without this rank?
     [[nodiscard]] bool has_started(const message_operation& o) const noexcept;
-    [[nodiscard]] bool has_left(int peer) const noexcept { return peer >= 0 && links_[peer].peer_has_left(); }
+    /// The rank that has left, so that no message of `peer` can come; of any_source, all others have. -1: it can.
+    [[nodiscard]] int gone(int peer) const noexcept;
     [[nodiscard]] bool is_rank(int r) const noexcept { return static_cast<std::size_t>(r) < links_.size(); }
     [[nodiscard]] bool can_come(int from, int tag) const noexcept {
         return (is_rank(from) || from == any_source) && tag >= any_tag;
@@ -128,6 +131,7 @@ class message_engine {
     std::uint64_t polls_per_pause_ = 1;
     bool over_network_ = false;
     bool in_own_call_ = false; ///< is one running that makes progress?
+    std::atomic<bool> serving_{false};
 };
 
 } // namespace halocline::comm

@@ -63,7 +63,7 @@ struct job_options {
     /// rank itself). A peer that none of them reaches is an error; there is no silent fallback.
     std::vector<std::string> transports = default_transports();
     std::chrono::milliseconds deadline{60'000}; ///< longest wait for a peer that is alive, at most 11 days
-    /// Longest silence of the link to another node, at least 2 s. The kernels watch it, so ranks may compute or be
+    /// Longest silence of the link to another node, 2 s to an hour. The kernels watch it, so ranks may compute or be
     /// stopped.
     std::chrono::milliseconds link_timeout{5'000};
     /// Plans append a CRC32C to each message and verify it before the ghosts may be read (halo::plan).
@@ -127,7 +127,8 @@ class rank_failure : public job_error {
 /// A handle to this rank's place in the job; copies share it.
 /// Threads: while one thread of a rank makes set-up calls, or destroys what they made, no other one is in a call.
 /// Otherwise several may be in calls at once if they use different plans and sums, and all peers are reached through
-/// shared memory. Windows, messages and one-sided calls, and all that goes over networks, are for one thread at a time.
+/// shared memory. Windows, messages and one-sided calls, and all that goes over networks, are for one thread at a time;
+/// while it is in a call for messages, no other one is in any call.
 class job {
   public:
     /// The job of the launcher that started this process: halocline-run, an MPI launcher (its MPI is loaded as a

@@ -2,6 +2,7 @@
 // The state of a send or receive inside a message_request, used by the parts of the messenger (comm/src/messages).
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -19,10 +20,21 @@ struct message_info {
 
 class message_engine; // private: comm/src/messages/message_engine.hpp
 
+/// A number that one thread at a time changes, while others may read it.
+class watched_count {
+  public:
+    void operator++() noexcept { n_.store(*this + 1, std::memory_order_relaxed); }
+    void operator--() noexcept { n_.store(*this - 1, std::memory_order_relaxed); }
+    operator std::size_t() const noexcept { return n_.load(std::memory_order_relaxed); }
+
+  private:
+    std::atomic<std::size_t> n_{0};
+};
+
 /// The messenger of operations that are under way.
 struct message_owner {
     message_engine* engine = nullptr;
-    std::size_t under_way = 0; ///< what this rank may have to do something for: operations, and notices
+    watched_count under_way{}; ///< what this rank may have to do something for: operations, and notices
 };
 
 /// The progress of a send or receive, and in brackets the list that holds it meanwhile. Internal to the library, like

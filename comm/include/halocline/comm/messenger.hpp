@@ -55,10 +55,10 @@ static_assert(sizeof(message_request) <= 128, "two cache lines; what every messa
 struct messenger_options {
     // These must be equal on all ranks.
     std::string name = "messages"; ///< in error messages and reports
-    /// Messages per peer that may arrive before their receive is posted; 1 to most_unexpected. When there is no more room, that peer's next
-    /// messages stay at the peer, and its sends under way, until receives are posted. Memory: immediate_bytes + 64 for
-    /// each, touched only when used; and of the slab 29 KiB per rank of the node, with 384 KiB of address space for
-    /// copies of what is sent to it, which take memory only when used.
+    /// Messages per peer that may arrive before their receive is posted; 1 to most_unexpected. When there is no more
+    /// room, that peer's next messages stay at the peer, and its sends under way, until receives are posted. Memory:
+    /// immediate_bytes + 64 for each, touched only when used; and of the slab 29 KiB per rank of the node, with 384 KiB
+    /// of address space for copies of what is sent to it, which take memory only when used.
     std::size_t unexpected = 1024;
     static constexpr std::size_t most_unexpected = std::size_t{1} << 32;
     static constexpr std::size_t largest_immediate = 1024;
@@ -119,8 +119,8 @@ struct message_counts {
 /// Order: messages from one sender with the same tag and context are received in the order in which they were sent. A
 /// receive takes the oldest message that matches it; a message takes the oldest receive.
 /// Waits and tests make progress on all requests, also those for plans, sums and other objects of this job; so does
-/// every 32nd message that is sent or received at once. So one thread of a rank at a time makes these calls, also those
-/// for its other messengers and for plans. The options bound the messenger's memory: a flood of messages
+/// every 32nd message that is sent or received at once. So while a thread is in one of these calls, no other thread of
+/// its rank is in any, not for plans and sums either. The options bound the messenger's memory: a flood of messages
 /// that nobody receives ends in sends that stay under way (until their deadlines), not in growth.
 /// After set-up all members except describe() and pending() are noexcept and neither allocate nor lock. Within a node
 /// and the spin budget of a wait the only system calls are process_vm_readv and process_vm_writev, for buffers outside

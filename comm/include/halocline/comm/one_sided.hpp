@@ -52,7 +52,9 @@ class exposure {
     exposure(const job& j, std::span<const int> neighbours, std::size_t bytes, exposure_options options = {});
     exposure(exposure&&) noexcept;
     exposure& operator=(exposure&&) noexcept;
-    /// Never waits for the neighbours. One that still waits for this rank gets status::aborted.
+    /// Never waits for the neighbours. One that still waits for this rank gets status::aborted. One in the middle of a
+    /// large put to it over MPI, or over a provider of libfabric without RMA, then loses all its connections over that
+    /// network, because nothing else keeps it from reading the put's bytes: end epochs, or meet, before that.
     ~exposure();
 
     [[nodiscard]] std::span<std::byte> memory() const noexcept;

@@ -18,10 +18,14 @@ namespace halocline::comm {
 /// Err: config_error that begins with `as_given`, if a name is not that of a transport.
 void require_known_transports(const std::vector<std::string>& names, const std::string& as_given);
 
+/// `options` with a deadline that clocks can add. What keys have read is in range; this is about what programs set.
+/// Err: input_error: a value out of range.
+[[nodiscard]] job_options within_ranges(job_options options);
+
 /// `options` as changed first by the file that $HALOCLINE_CONFIG names, then by the variables HALOCLINE_COMM_… and
 /// HALOCLINE_FAULTS_…, and then fixed: what the program sets afterwards is not overridden. Options that are already
 /// fixed are returned unchanged. Local: a rank that gets an error must call share_bad_input().
-/// Err: config_error with file, line, column or variable, key and what would be right.
+/// Err: config_error with file, line, column or variable, key and what would be right; input_error as within_ranges().
 [[nodiscard]] job_options configured(job_options options = {});
 
 } // namespace halocline::comm

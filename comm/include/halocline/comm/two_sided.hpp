@@ -116,6 +116,7 @@ void testany(std::size_t count, request* requests, int* index, bool* done, commu
 
 /// Takes log2(ranks) rounds of empty messages.
 void barrier(communicator& c);
+/// Pre:  `root` is the same on all ranks: as under MPI, nobody compares them (job::broadcast() does).
 /// Err:  input_error: `root` is not a rank.
 /// Cost: log2(ranks) messages, one after another, until the last rank has its bytes.
 void bcast(void* buffer, std::size_t count, datatype type, int root, communicator& c);
