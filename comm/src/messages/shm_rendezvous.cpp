@@ -116,9 +116,10 @@ void shm_rendezvous::receive(message_operation& r, std::uint64_t bytes, const an
     look_for_sender(record, bytes);
     if (share_copy(r, record, source, bytes)) {
         ++core_.counts.synergistic;
-    } else if (source.is_reachable() && source.mapped() == nullptr && streams_.pushed.streamed() &&
+    } else if (source.is_reachable() && source.mapped() == nullptr && streams_.staging_pays(bytes) &&
                bytes >= message_streams::least_pushed) {
-        // Reading would bring all lines of the source here, and later back to the sender's core.
+        // Reading would bring all lines of the source here, and later back to the sender's core, or take longer than two
+        // copies that are moved.
         r.near.fallback_source = reinterpret_cast<const std::byte*>(a.place.address);
         record.next.store(0, std::memory_order_relaxed);
         ask_for_staging(r, record);
@@ -176,9 +177,8 @@ bool shm_rendezvous::share_copy(message_operation& r, send_record& record, const
     if (bytes == 0 || !source.is_reachable()) return false;
     const bool mapped = source.mapped() != nullptr && is_mapped_there(r.data);
     const bool push = mapped && wants_push(bytes);
-    // The kernel writes through the sender's cache. Where that is slow enough for messages to be streamed past it, the
-    // receiver is sooner done alone.
-    if (!mapped && streams_.pushed.streamed()) return false;
+    // The kernel writes through the sender's cache, and not by moves.
+    if (!mapped && streams_.staging_pays(bytes)) return false;
     // If this rank sends to the peer, too, the peer is already copying.
     if (!push && (bytes < core_.options.synergistic_bytes || !announced_.empty())) return false;
     record.receiver.target = place_of(core_.job, r.data);

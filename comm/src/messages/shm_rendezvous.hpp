@@ -38,6 +38,12 @@ struct message_streams {
     bool claims_pay; ///< copies that don't bypass the cache claim their lines first
 
     message_streams(path wish, const costs& c);
+    /// Near, where copies are moved: the largest message that two of them take sooner than the kernel.
+    static constexpr std::size_t most_staged_near = std::size_t{256} << 10;
+    /// Is a large message that the receiver can't map there sooner by way of the sender's slab than by the kernel?
+    [[nodiscard]] bool staging_pays(std::size_t bytes) const noexcept {
+        return pushed.streamed() || (moved && bytes <= most_staged_near);
+    }
 };
 
 class shm_rendezvous {
