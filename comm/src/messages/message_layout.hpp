@@ -67,6 +67,10 @@ class message_slot {
         return i == 0 ? first_ : place_[lines - 1 - i].line;
     }
 
+    /// Where a payload begins that is not spread over those lines, but moved in one piece.
+    [[nodiscard]] std::byte* in_one_piece() noexcept { return place_[0].line; }
+    [[nodiscard]] const std::byte* in_one_piece() const noexcept { return place_[0].line; }
+
   private:
     /// Beside the cell, with which it is filled and read: prefetchers, which fetch pairs, do no harm there.
     alignas(64) std::byte first_[line_bytes];
@@ -74,6 +78,7 @@ class message_slot {
         std::byte line[line_bytes];
     };
     place place_[lines - 1];
+    static_assert(sizeof place_ >= lines * line_bytes);
 };
 
 /// Cells, indexed by message number. Consecutive ones are further apart than the strides that prefetchers learn: 8 B
