@@ -77,7 +77,9 @@ halocline_status halocline_job_from_environment(const halocline_job_options* opt
 halocline_status halocline_job_from_mpi(const void* communicator, size_t bytes, const halocline_job_options* options,
                                         halocline_job** job) {
     return guarded([&] {
+        if (job != nullptr) *job = nullptr;
         if (communicator == nullptr)
+
             throw input_error("'communicator' is NULL: the address of an MPI_Comm is expected");
         const comm::job_options choices = checked_arguments(
             options, job, [&](const char* what) { comm::share_bad_input(what, communicator, bytes); });

@@ -62,8 +62,9 @@ TEST_F(CErrors, NullIsNamed) {
     halocline_plan* plan = nullptr;
     EXPECT_EQ(halocline_plan_create(job_, nullptr, &plan), HALOCLINE_INPUT_ERROR);
     expect_text("'options' is NULL");
-    halocline_job* other = nullptr;
+    halocline_job* other = job_;
     EXPECT_EQ(halocline_job_from_mpi(nullptr, 8, nullptr, &other), HALOCLINE_INPUT_ERROR);
+    EXPECT_EQ(other, nullptr);
     EXPECT_EQ(halocline_window_init(nullptr), HALOCLINE_INPUT_ERROR);
     EXPECT_EQ(halocline_window_post(nullptr, 1), HALOCLINE_INPUT_ERROR);
     EXPECT_EQ(halocline_window_wait(nullptr), HALOCLINE_INPUT_ERROR);

@@ -21,7 +21,8 @@ bytes letters(std::size_t n, unsigned seed) {
 
 /// A writer and its reader; unless credit_is_seen, the reader's credit in memory goes where the writer doesn't look.
 struct stream {
-    explicit stream(bool credit_is_seen) : in(*there, credit_is_seen ? *here : *elsewhere), out(*there, *here) {}
+    explicit stream(bool credit_is_seen, bool moves = false)
+        : in(*there, credit_is_seen ? *here : *elsewhere, moves), out(*there, *here, moves) {}
     std::unique_ptr<link_layout> there = std::make_unique<link_layout>(), here = std::make_unique<link_layout>(),
                                  elsewhere = std::make_unique<link_layout>();
     ring_reader in;
@@ -33,18 +34,21 @@ struct stream {
         const ring_reader::place p = in.next();
         if (p.cell == nullptr) return {};
         bytes b(p.cell->message_bytes());
-        copy_payload(b.data(), p, b.size());
+        in.copy(b.data(), p, b.size());
         in.take(p);
         return b;
     }
 };
 
 TEST(MessageRing, EverySizeArrivesWhole) {
-    stream s(true);
-    for (std::size_t n = 1; n <= messenger_options::largest_immediate; ++n) {
-        ASSERT_TRUE(s.send(n, static_cast<unsigned>(n)));
-        ASSERT_EQ(s.take(), letters(n, static_cast<unsigned>(n)));
-        ASSERT_EQ(s.in.next().cell, nullptr);
+    for (const bool moves : {false, true}) {
+        stream s(true, moves);
+        for (std::size_t n = 1; n <= messenger_options::largest_immediate; ++n) {
+            ASSERT_TRUE(s.send(n, static_cast<unsigned>(n)));
+            s.in.look_ahead(s.in.next(), true);
+            ASSERT_EQ(s.take(), letters(n, static_cast<unsigned>(n)));
+            ASSERT_EQ(s.in.next().cell, nullptr);
+        }
     }
 }
 

@@ -109,8 +109,12 @@ void share_bad_input(std::string_view what) {
 }
 
 void share_bad_input(std::string_view what, const void* communicator, std::size_t bytes) {
-    const bootstrap start = mpi_bootstrap(communicator, bytes, {});
-    (void)swap_cards(start, own_card(start, {}, "", std::string(what))); // throws what the ranks share
+    std::optional<bootstrap> start;
+    try {
+        start = mpi_bootstrap(communicator, bytes, {});
+    } catch (const error&) { // of the two errors, `what` is the user's
+    }
+    if (start) (void)swap_cards(*start, own_card(*start, {}, "", std::string(what))); // throws what the ranks share
     throw input_error(std::string(what));
 }
 

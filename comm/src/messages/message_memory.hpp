@@ -7,6 +7,7 @@
 #include "message_layout.hpp"
 
 #include <halocline/comm/detail/control_line.hpp>
+#include <halocline/comm/detail/copy_bytes.hpp>
 
 #include <cstddef>
 #include <new>
@@ -22,6 +23,7 @@ struct message_place {
     message_bell* bell = nullptr; ///< the same for all peers
     link_layout* link = nullptr;
     outbox* box = nullptr;
+    bool moves_skip_waits = false; ///< its owner's processor: the layout of the slots that it fills depends on it
 };
 
 class message_memory {
@@ -38,7 +40,7 @@ class message_memory {
     /// For the peer with this index among the peers.
     [[nodiscard]] message_place operator[](std::size_t peer) const noexcept {
         return {bell_, reinterpret_cast<link_layout*>(links_.start()) + peer,
-                reinterpret_cast<outbox*>(boxes_.start()) + peer};
+                reinterpret_cast<outbox*>(boxes_.start()) + peer, comm::moves_skip_waits()};
     }
     /// nullptr if there are no peers.
     [[nodiscard]] message_bell* bell() const noexcept { return bell_; }

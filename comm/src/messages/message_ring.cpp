@@ -14,13 +14,6 @@ namespace {
 constexpr std::size_t in_cell = sizeof message_cell::payload;
 constexpr std::size_t in_line = message_slot::line_bytes;
 
-/// Is a payload of this size moved in one piece? Where moves skip waits, that is quicker than stores into lines, even
-/// into lines that were fetched ahead.
-bool is_moved(std::size_t bytes) noexcept {
-    constexpr std::size_t most_in_lines = 512;
-    return bytes > most_in_lines && moves_skip_waits();
-}
-
 std::size_t lines_of(std::size_t bytes) noexcept { return (bytes + in_line - 1) / in_line; }
 
 /// Calls copy(offset in the message, line, bytes) for each line of a slot, with `bytes` a compile-time constant for all
@@ -30,13 +23,6 @@ void for_each_line(Slot& slot, std::size_t bytes, Copy&& copy) noexcept {
     std::size_t at = 0, i = 0;
     for (; at + in_line <= bytes; at += in_line) copy(at, slot.line(i++), in_line);
     if (at < bytes) copy(at, slot.line(i), bytes - at);
-}
-
-void prefetch_payload(const message_slot& slot, std::size_t bytes) noexcept {
-    if (is_moved(bytes))
-        for (std::size_t at = 0; at < bytes; at += in_line) __builtin_prefetch(slot.in_one_piece() + at);
-    else
-        for (std::size_t i = 0; i < lines_of(bytes); ++i) __builtin_prefetch(slot.line(i));
 }
 
 /// Stores everything but the payload, which is there already. The number goes last: it is the flag.
@@ -71,7 +57,7 @@ bool ring_writer::send(std::span<const std::byte> data, label l) noexcept {
     }
     message_slot* const slot = free_slot();
     if (slot == nullptr) return false;
-    const bool moved = is_moved(bytes);
+    const bool moved = slot_order_.in_one_piece(bytes);
     if (moved)
         move_bytes(slot->in_one_piece(), data.data(), bytes);
     else
@@ -90,14 +76,21 @@ void ring_writer::publish_announced(label l, std::uint32_t kind) noexcept {
     publish(cell, cells_sent_++ + slots_sent_ + 1, kind, l);
 }
 
-void ring_reader::prefetch(const message_slot& slot, std::size_t bytes) noexcept {
+void ring_reader::prefetch(const message_slot& slot, std::size_t bytes) const noexcept {
     __builtin_prefetch(&slot.cell);
     prefetch_payload(slot, bytes);
 }
 
-void copy_from_slot(std::byte* to, const message_slot& slot, std::size_t bytes) noexcept {
+void ring_reader::prefetch_payload(const message_slot& slot, std::size_t bytes) const noexcept {
+    if (slot_order_.in_one_piece(bytes))
+        for (std::size_t at = 0; at < bytes; at += in_line) __builtin_prefetch(slot.in_one_piece() + at);
+    else
+        for (std::size_t i = 0; i < lines_of(bytes); ++i) __builtin_prefetch(slot.line(i));
+}
+
+void ring_reader::copy_from_slot(std::byte* to, const message_slot& slot, std::size_t bytes) const noexcept {
     prefetch_payload(slot, bytes);
-    if (is_moved(bytes)) {
+    if (slot_order_.in_one_piece(bytes)) {
         std::memcpy(to, slot.in_one_piece(), bytes);
         return;
     }

@@ -15,11 +15,29 @@
 
 namespace halocline::comm {
 
+/// How payloads lie in slots.
+class slot_order {
+  public:
+    slot_order() = default;
+    explicit slot_order(bool moves) : moves_(moves) {}
+    /// Is a payload of this size moved in one piece? Where moves skip waits, that is quicker than stores into lines,
+    /// even into lines that were fetched ahead.
+    [[nodiscard]] bool in_one_piece(std::size_t bytes) const noexcept {
+        constexpr std::size_t most_in_lines = 512;
+        return moves_ && bytes > most_in_lines;
+    }
+
+  private:
+    bool moves_ = false;
+};
+
 class ring_writer {
   public:
     ring_writer() = default;
     /// `there` is this rank's link in the reader's block; `here` the reader's in this rank's, where credit arrives.
-    ring_writer(link_layout& there, const link_layout& here) : ring_(&there.ring), slots_(there.slot), credit_(&here) {}
+    /// `moves`: do moves skip waits here? Then larger payloads lie in slots in one piece.
+    ring_writer(link_layout& there, const link_layout& here, bool moves)
+        : ring_(&there.ring), slots_(there.slot), credit_(&here), slot_order_(moves) {}
 
     /// What a cell holds besides its payload.
     struct label {
@@ -67,6 +85,7 @@ class ring_writer {
     cell_ring* ring_ = nullptr;
     message_slot* slots_ = nullptr;
     const link_layout* credit_ = nullptr;
+    slot_order slot_order_;
     std::uint64_t cells_sent_ = 0, slots_sent_ = 0;
     std::uint64_t cells_taken_ = 0, slots_taken_ = 0; ///< by the reader, as last seen
 };
@@ -74,8 +93,10 @@ class ring_writer {
 class ring_reader {
   public:
     ring_reader() = default;
-    /// `here` is the writer's link in this rank's block; `there` this rank's in the writer's, where its credit goes.
-    ring_reader(const link_layout& here, link_layout& there) : ring_(&here.ring), slots_(here.slot), credit_(&there) {}
+    /// `here` is the writer's link in this rank's block; `there` this rank's in the writer's, where its credit goes;
+    /// `moves`: the writer's.
+    ring_reader(const link_layout& here, link_layout& there, bool moves)
+        : ring_(&here.ring), slots_(here.slot), credit_(&there), slot_order_(moves) {}
 
     /// Where the next message lies.
     struct place {
@@ -114,6 +135,13 @@ class ring_reader {
         }
         return {};
     }
+    /// Copies the payload of an immediate message from where it lies.
+    [[gnu::always_inline]] void copy(std::byte* to, place from, std::size_t bytes) const noexcept {
+        if (from.slot != nullptr)
+            copy_from_slot(to, *from.slot, bytes);
+        else
+            copy_line(to, from.cell->payload, bytes);
+    }
     [[nodiscard]] std::uint64_t slots_taken() const noexcept { return slots_taken_; }
     [[nodiscard]] std::uint64_t taken() const noexcept { return cells_taken_ + slots_taken_; }
     /// The message there has been copied: the place is the writer's again.  Pre: p is next().
@@ -139,23 +167,16 @@ class ring_reader {
   private:
     static constexpr std::uint64_t cells_ahead = 4;
     /// Begins to fetch a message of that size.
-    static void prefetch(const message_slot& slot, std::size_t bytes) noexcept;
+    void prefetch(const message_slot& slot, std::size_t bytes) const noexcept;
+    void prefetch_payload(const message_slot& slot, std::size_t bytes) const noexcept;
+    void copy_from_slot(std::byte* to, const message_slot& slot, std::size_t bytes) const noexcept;
 
     const cell_ring* ring_ = nullptr;
     const message_slot* slots_ = nullptr;
     link_layout* credit_ = nullptr;
+    slot_order slot_order_;
     std::uint64_t cells_taken_ = 0, slots_taken_ = 0;
     std::uint64_t at_once_ = 0; ///< consecutive messages that were there at once
 };
-
-/// Copies the payload of an immediate message from a slot.
-void copy_from_slot(std::byte* to, const message_slot& slot, std::size_t bytes) noexcept;
-/// Copies the payload of an immediate message from where it lies.
-[[gnu::always_inline]] inline void copy_payload(std::byte* to, ring_reader::place from, std::size_t bytes) noexcept {
-    if (from.slot != nullptr)
-        copy_from_slot(to, *from.slot, bytes);
-    else
-        copy_line(to, from.cell->payload, bytes);
-}
 
 } // namespace halocline::comm

@@ -21,9 +21,10 @@ announcement announcement_in(const std::byte* payload) noexcept {
 
 shm_link::shm_link(messenger_core& core, matching& m, int peer, message_place own, message_place theirs,
                    const peer_memory& memory, const message_streams& streams, std::uint32_t id)
-    : in_(*own.link, *theirs.link), out_(*theirs.link, *own.link), core_(core), matching_(m), peer_(peer),
-      bell_(theirs.bell), farewell_(0, peer, id, 0, 0, reinterpret_cast<std::byte*>(&theirs.link->farewell),
-                                    reinterpret_cast<std::byte*>(&own.link->farewell)),
+    : in_(*own.link, *theirs.link, theirs.moves_skip_waits), out_(*theirs.link, *own.link, own.moves_skip_waits),
+      core_(core), matching_(m), peer_(peer), bell_(theirs.bell),
+      farewell_(0, peer, id, 0, 0, reinterpret_cast<std::byte*>(&theirs.link->farewell),
+                reinterpret_cast<std::byte*>(&own.link->farewell)),
       large_(core, peer, own, theirs, memory, streams) {}
 
 bool shm_link::try_send_without_bell(message_operation& s) noexcept {
@@ -65,7 +66,7 @@ bool shm_link::arrive(ring_reader::place p) noexcept {
     const bool immediate = core_.is_immediate(m.bytes);
     if (message_operation* const r = matching_.match(m)) {
         if (immediate) {
-            copy_payload(r->data, p, core_.begin_receive(*r, m));
+            in_.copy(r->data, p, core_.begin_receive(*r, m));
             ++core_.counts.immediate;
             r->finish();
         } else {
@@ -76,7 +77,7 @@ bool shm_link::arrive(ring_reader::place p) noexcept {
         if (kept == nullptr && discard_withdrawn()) kept = matching_.keep(m); // the notices may be behind this message
         if (kept == nullptr) return false;
         if (immediate)
-            copy_payload(kept->payload(), p, m.bytes);
+            in_.copy(kept->payload(), p, m.bytes);
         else
             std::memcpy(kept->payload(), cell.payload, sizeof(announcement));
     }

@@ -85,7 +85,7 @@ class shm_link {
         const std::uint32_t bytes = p.cell->bytes;
         if (bytes >= message_cell::withdrawn) return take_announced_alone(p, into, info);
         if (bytes > into.size()) return false;
-        copy_payload(into.data(), p, bytes);
+        in_.copy(into.data(), p, bytes);
         info = {peer_, p.cell->tag, bytes};
         take(p);
         ++core_.counts.arrived;

@@ -68,8 +68,8 @@ message_operation* shm_rendezvous::copy(const message_operation& s) noexcept {
     if (fill(copy.data, s.data, s.bytes)) {
         ++core_.counts.copied_past;
     } else if (!streams_.moved && s.bytes <= most_prefetched && copies_[next_copy_].bytes > 0) {
-        // The next message often has the same size. Not the first time, which would touch new pages. Moves replace lines
-        // without fetching them.
+        // The next message often has the same size. Not the first time, which would touch new pages. Moves replace
+        // lines without fetching them.
         for (std::size_t at = 0; at < s.bytes; at += 64) prefetch_for_writing(outbox_->copy[next_copy_] + at);
     }
     // Its receiver has probably read the next place long ago, and said so in this line.
@@ -116,10 +116,9 @@ void shm_rendezvous::receive(message_operation& r, std::uint64_t bytes, const an
     look_for_sender(record, bytes);
     if (share_copy(r, record, source, bytes)) {
         ++core_.counts.synergistic;
-    } else if (source.is_reachable() && source.mapped() == nullptr && streams_.staging_pays(bytes) &&
-               bytes >= message_streams::least_pushed) {
-        // Reading would bring all lines of the source here, and later back to the sender's core, or take longer than two
-        // copies that are moved.
+    } else if (source.is_reachable() && source.mapped() == nullptr && streams_.staging_pays(bytes)) {
+        // Reading would bring all lines of the source here, and later back to the sender's core, or take longer than
+        // two copies that are moved.
         r.near.fallback_source = reinterpret_cast<const std::byte*>(a.place.address);
         record.next.store(0, std::memory_order_relaxed);
         ask_for_staging(r, record);
@@ -177,8 +176,10 @@ bool shm_rendezvous::share_copy(message_operation& r, send_record& record, const
     if (bytes == 0 || !source.is_reachable()) return false;
     const bool mapped = source.mapped() != nullptr && is_mapped_there(r.data);
     const bool push = mapped && wants_push(bytes);
-    // The kernel writes through the sender's cache, and not by moves.
-    if (!mapped && streams_.staging_pays(bytes)) return false;
+    // The kernel writes through the sender's cache. Where that is slow enough for messages to be streamed past it, the
+    // receiver is sooner done alone.
+    if (!mapped && streams_.pushed.streamed()) return false;
+    if (source.mapped() == nullptr && streams_.staging_pays(bytes)) return false;
     // If this rank sends to the peer, too, the peer is already copying.
     if (!push && (bytes < core_.options.synergistic_bytes || !announced_.empty())) return false;
     record.receiver.target = place_of(core_.job, r.data);
@@ -300,8 +301,10 @@ void shm_rendezvous::stage(message_operation& s, send_record& record) noexcept {
            staged < record.receiver.read.load(std::memory_order_acquire) + pieces) {
         const std::uint64_t start = staged * piece, n = std::min(piece, s.bytes - start);
         std::byte* const place = staged_piece(*outbox_, staged);
-        // A line that the receiver has not read would look as if it were near, or time a page fault.
-        if (const std::uint64_t now = ticks(); n == piece && whole_pieces_staged_ == pieces && streams_.copied.due(now))
+        // A line that the receiver has not read would look as if it were near, or time a page fault; one that it read
+        // long ago as if it were far, which does no harm where only streaming follows.
+        if (const std::uint64_t now = ticks();
+            !streams_.moved && n == piece && whole_pieces_staged_ == pieces && streams_.copied.due(now))
             streams_.copied.read(ticks_to_take(place + n / 2), now);
         fill(place, s.data + start, n);
         if (n == piece) whole_pieces_staged_ = std::min(whole_pieces_staged_ + 1, pieces);

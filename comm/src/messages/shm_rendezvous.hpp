@@ -27,8 +27,8 @@ struct message_streams {
     static constexpr std::size_t least_pushed = least_streamed, least_copied = 2048;
     /// Smallest message of which it pays to announce such a copy although the receiver can read the original.
     static constexpr std::size_t least_detour = 4096;
-    /// Where copies are moved: above most_moved and below least_moved_again a send that waits for its receiver is sooner
-    /// there if the receiver reads the original.
+    /// Where copies are moved: above most_moved and below least_moved_again a send that waits for its receiver is
+    /// sooner there if the receiver reads the original.
     static constexpr std::size_t most_moved = 2048, least_moved_again = 8192;
     bool moved;             ///< pushed messages and copies are moved through the sender's cache
     streaming_watch pushed; ///< the receiver's choice
@@ -42,7 +42,7 @@ struct message_streams {
     static constexpr std::size_t most_staged_near = std::size_t{256} << 10;
     /// Is a large message that the receiver can't map there sooner by way of the sender's slab than by the kernel?
     [[nodiscard]] bool staging_pays(std::size_t bytes) const noexcept {
-        return pushed.streamed() || (moved && bytes <= most_staged_near);
+        return bytes >= least_pushed && (pushed.streamed() || (moved && bytes <= most_staged_near));
     }
 };
 

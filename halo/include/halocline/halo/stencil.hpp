@@ -368,7 +368,8 @@ void stencil<T, Star>::start(const lattice::field<T>& u) {
     source_ = &u;
     values_ = u.data();
     epoch_ = plan_.epoch() + 1;
-    across_ = checksum_across();
+    if (!rounding_) across_ = checksum_across();
+
     if constexpr (std::is_same_v<T, float>)
         if (rounding_) {
             rounding_->version = u.version();

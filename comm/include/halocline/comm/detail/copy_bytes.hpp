@@ -17,9 +17,11 @@ namespace halocline::comm {
 /// Stores of vectors wait there: in lines that another core has read they take 2 (near) to 4 times as long (far).
 [[nodiscard]] bool moves_skip_waits() noexcept;
 
-/// The string move itself, which C libraries use for more than about 2 KiB only.  Pre: as for copy_bytes().
+/// The string move itself, which C libraries use for more than about 2 KiB only. Not for sanitizers, which don't look
+/// into assembly.  Pre: as for copy_bytes().
 inline void move_bytes(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(HALOCLINE_SANITIZED)
+
     asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
 #else
     std::memcpy(to, from, bytes);
