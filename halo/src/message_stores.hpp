@@ -64,8 +64,8 @@ void fill_by_blocks(std::size_t site_bytes, std::int64_t first, std::int64_t las
 /// Calls claim(begin, end) and copy(begin, end) for sites [first, last), by blocks of so many bytes: claimed lines are
 /// still in the first-level cache when they are filled.
 template <class Claim, class Copy>
-void copy_claimed(std::size_t block_bytes, std::size_t site_bytes, std::int64_t first, std::int64_t last, Claim&& claim,
-                  Copy&& copy) noexcept {
+void claim_by_blocks(std::size_t block_bytes, std::size_t site_bytes, std::int64_t first, std::int64_t last,
+                     Claim&& claim, Copy&& copy) noexcept {
     const auto sites = static_cast<std::int64_t>(std::max(std::size_t{1}, block_bytes / site_bytes));
     for (std::int64_t next = 0; first < last; first = next) {
         next = std::min(last, first + sites);
@@ -86,7 +86,7 @@ void fill_sites(const path_watch& watch, std::size_t site_bytes, std::int64_t fi
         fill_by_blocks(site_bytes, first, last, message, copy, comm::stream_bytes);
     } else if (watch.claims()) {
         const auto at = [&](std::int64_t site) { return message + static_cast<std::size_t>(site) * site_bytes; };
-        copy_claimed(
+        claim_by_blocks(
             4096, site_bytes, first, last,
             [&](std::int64_t begin, std::int64_t end) { comm::claim_lines(at(begin), at(end)); },
             [&](std::int64_t begin, std::int64_t end) { copy(message, begin, end); });

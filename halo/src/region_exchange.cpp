@@ -24,7 +24,7 @@ void put(const site_copy& out, const path_watch& watch, bool assembled, const fi
     if (assembled) return fill_sites(watch, source.shape.bytes(), first, last, to, copy);
     if (watch.streamed()) return out.stream(source.data, to, source.shape, first, last);
     if (!watch.claims()) return copy(to, first, last);
-    copy_claimed(
+    claim_by_blocks(
         8192, source.shape.bytes(), first, last,
         [&](std::int64_t begin, std::int64_t end) { out.claim(to, source.shape, begin, end); },
         [&](std::int64_t begin, std::int64_t end) { copy(to, begin, end); });

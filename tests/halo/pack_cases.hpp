@@ -30,6 +30,19 @@ inline const std::complex<double> twist = std::polar(1.0, 0.7);
 /// Relative error of a half, and of a half whose value was rounded to a float before.
 inline const double half_error = std::ldexp(1, -11), half_error_of_floats = half_error + std::ldexp(1, -22);
 
+/// Makes a packer or unpacker of floats on 3 ranks cut in t, with this edge in t: not every rank has each face, and only
+/// those at the edge multiply. Each rank must say the same; "": all accept it.
+template <class Packer, class Options>
+void expect_the_same_on_all_ranks(const Options& o, lattice::boundary edge, const std::string& said) {
+    for (const std::string& text : refusals(3, [&](const comm::job& j) {
+             halo::plan_options options{.name = "p", .bytes_per_site = Packer::bytes_per_site(o)};
+             options.boundaries[3] = edge;
+             const halo::plan plan(j, decomposition::even({4, 4, 4, 6}, {1, 1, 1, 3}), options);
+             Packer(plan, o);
+         }))
+        EXPECT_EQ(text, said.empty() ? "accepted" : said);
+}
+
 /// One rank with a box of 4^4.
 struct alone {
     decomposition cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});

@@ -318,22 +318,15 @@ TEST(Packer, IsRefusedByAPlanWithOtherSites) {
 
 /// Not every rank has a message through the face, and only the ranks at the edge multiply.
 TEST(Packer, WhatDoesNotFitOneRankIsRefusedOnAll) {
-    const auto expect_refusal = [](const packer_options& o, lattice::boundary edge, const std::string& said) {
-        for (const std::string& text : refusals(3, [&](const comm::job& j) {
-                 halo::plan_options options{.name = "p", .bytes_per_site = packer<float>::bytes_per_site(o)};
-                 options.boundaries[3] = edge;
-                 const halo::plan plan(j, decomposition::even({4, 4, 4, 6}, {1, 1, 1, 3}), options);
-                 packer<float>(plan, o);
-             }))
-            EXPECT_EQ(text, said.empty() ? "accepted" : "packer for halo 'p': " + said);
-    };
+    const auto expect_refusal = expect_the_same_on_all_ranks<packer<float>, packer_options>;
     packer_options some{.components = components, .projections = half_spinors()};
     some.projections[6] = {};
     const packer_options odd{.components = 1, .phases = {1, 1, 1, {0, 1}}};
 
-    expect_refusal(some, lattice::boundary::open, "t-low: its projection has 0 reals, another face's 12");
+    expect_refusal(some, lattice::boundary::open,
+                   "packer for halo 'p': t-low: its projection has 0 reals, another face's 12");
     expect_refusal(odd, lattice::boundary::periodic,
-                   "t-low: a complex coefficient needs blocks of pairs (re, im), not of 1 reals");
+                   "packer for halo 'p': t-low: a complex coefficient needs blocks of pairs (re, im), not of 1 reals");
     expect_refusal(odd, lattice::boundary::open, "");
 }
 

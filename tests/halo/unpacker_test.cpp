@@ -518,22 +518,16 @@ TEST(Unpacker, RefusesMoreLayersThanAnyRankHasSites) {
 
 /// Not every rank has ghosts behind the face, and only the ranks at the edge multiply.
 TEST(Unpacker, WhatDoesNotFitOneRankIsRefusedOnAll) {
-    const auto expect_refusal = [](const unpacker_options& o, lattice::boundary edge, const std::string& said) {
-        for (const std::string& text : refusals(3, [&](const comm::job& j) {
-                 halo::plan_options options{.name = "p", .bytes_per_site = unpacker<float>::bytes_per_site(o)};
-                 options.boundaries[3] = edge;
-                 const halo::plan plan(j, decomposition::even({4, 4, 4, 6}, {1, 1, 1, 3}), options);
-                 unpacker<float>(plan, o);
-             }))
-            EXPECT_EQ(text, said.empty() ? "accepted" : "unpacker for halo 'p': " + said);
-    };
+    const auto expect_refusal = expect_the_same_on_all_ranks<unpacker<float>, unpacker_options>;
     unpacker_options some = halo::expansion_of({.components = components, .projections = half_spinors()});
     some.expansions[6] = {};
     const unpacker_options odd{.components = 1, .phases = {1, 1, 1, {0, 1}}};
 
-    expect_refusal(some, lattice::boundary::open, "t-low: its expansion makes 0 reals, a site has 24");
-    expect_refusal(odd, lattice::boundary::periodic,
-                   "t-low: a complex coefficient needs blocks of pairs (re, im), not of 1 reals");
+    expect_refusal(some, lattice::boundary::open,
+                   "unpacker for halo 'p': t-low: its expansion makes 0 reals, a site has 24");
+    expect_refusal(
+        odd, lattice::boundary::periodic,
+        "unpacker for halo 'p': t-low: a complex coefficient needs blocks of pairs (re, im), not of 1 reals");
     expect_refusal(odd, lattice::boundary::open, "");
 }
 

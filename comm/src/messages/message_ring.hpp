@@ -52,7 +52,8 @@ class ring_writer {
     [[nodiscard]] bool has_cell() noexcept { return free_cell() != nullptr; }
     /// Announces that a large message can be fetched, or withdraws the announcement, which make() returns.
     /// It is made in the cell: if it were copied there by wider loads than it was stored with, they would wait for all
-    /// stores before it, often a whole message on its way to another core.  Pre: has_cell().
+    /// stores before it, often a whole message on its way to another core. For the same reason the label comes in
+    /// registers.  Pre: has_cell().
     template <class Make>
     void announce(Make&& make, label l, std::uint32_t kind = message_cell::announced) noexcept {
         ::new (ring_->of(cells_sent_).payload) announcement(make());

@@ -303,9 +303,9 @@ void shm_rendezvous::stage(message_operation& s, send_record& record) noexcept {
         std::byte* const place = staged_piece(*outbox_, staged);
         // A line that the receiver has not read would look as if it were near, or time a page fault; one that it read
         // long ago as if it were far, which does no harm where only streaming follows.
-        if (const std::uint64_t now = ticks();
-            !streams_.moved && n == piece && whole_pieces_staged_ == pieces && streams_.copied.due(now))
-            streams_.copied.read(ticks_to_take(place + n / 2), now);
+        if (!streams_.moved && n == piece && whole_pieces_staged_ == pieces)
+            if (const std::uint64_t now = ticks(); streams_.copied.due(now))
+                streams_.copied.read(ticks_to_take(place + n / 2), now);
         fill(place, s.data + start, n);
         if (n == piece) whole_pieces_staged_ = std::min(whole_pieces_staged_ + 1, pieces);
         record.staged.store(++staged, std::memory_order_release);

@@ -30,6 +30,8 @@ struct message_streams {
     /// Where copies are moved: above most_moved and below least_moved_again a send that waits for its receiver is
     /// sooner there if the receiver reads the original.
     static constexpr std::size_t most_moved = 2048, least_moved_again = 8192;
+    /// Near, where copies are moved: the largest message that two of them take sooner than the kernel.
+    static constexpr std::size_t most_staged_near = std::size_t{256} << 10;
     bool moved;             ///< pushed messages and copies are moved through the sender's cache
     streaming_watch pushed; ///< the receiver's choice
     /// The sender's choice: copies bypass its cache. If `moved`: messages are copied first, because the cores are far
@@ -38,8 +40,6 @@ struct message_streams {
     bool claims_pay; ///< copies that don't bypass the cache claim their lines first
 
     message_streams(path wish, const costs& c);
-    /// Near, where copies are moved: the largest message that two of them take sooner than the kernel.
-    static constexpr std::size_t most_staged_near = std::size_t{256} << 10;
     /// Is a large message that the receiver can't map there sooner by way of the sender's slab than by the kernel?
     [[nodiscard]] bool staging_pays(std::size_t bytes) const noexcept {
         return bytes >= least_pushed && (pushed.streamed() || (moved && bytes <= most_staged_near));

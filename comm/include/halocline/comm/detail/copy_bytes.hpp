@@ -11,17 +11,24 @@
 #include <cstdint>
 #include <cstring>
 
+// Sanitizers don't look into assembly.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define HALOCLINE_WATCHED_COPIES
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define HALOCLINE_WATCHED_COPIES
+#endif
+#endif
+
 namespace halocline::comm {
 
 /// Does this processor write whole lines by `rep movsb` without waiting for those that they replace (Zen 5 and later)?
 /// Stores of vectors wait there: in lines that another core has read they take 2 (near) to 4 times as long (far).
 [[nodiscard]] bool moves_skip_waits() noexcept;
 
-/// The string move itself, which C libraries use for more than about 2 KiB only. Not for sanitizers, which don't look
-/// into assembly.  Pre: as for copy_bytes().
+/// The string move itself, which C libraries use for more than about 2 KiB only.  Pre: as for copy_bytes().
 inline void move_bytes(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
-#if defined(__x86_64__) && !defined(HALOCLINE_SANITIZED)
-
+#if defined(__x86_64__) && !defined(HALOCLINE_WATCHED_COPIES)
     asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
 #else
     std::memcpy(to, from, bytes);
