@@ -70,13 +70,18 @@ TEST(MessengerPush, SendersCopyWhereMovesSkipWaits) {
             for (const std::size_t n : {32 * 1024, 32 * 1024 - 1, 99'999, 100'000}) {
                 bytes out(n, &j.memory()), in(n, &j.memory());
                 fill(out, j.rank(), ++number);
-                message_request send;
+                message_request last, send; // the last one is received last: until then this rank sends something, too
+                m.isend(last, out, 1 - j.rank(), 1);
                 m.isend(send, out, 1 - j.rank(), 0);
                 ok_or_fail(m, m.recv(in, 1 - j.rank(), 0));
-                ok_or_fail(m, m.wait(send));
-                EXPECT_EQ(wrong(in, 1 - j.rank(), number), 0u);
                 pushed += n >= 32 * 1024;
                 EXPECT_EQ(m.counts().pushed, pushed) << n;
+                EXPECT_EQ(wrong(in, 1 - j.rank(), number), 0u);
+                ok_or_fail(m, m.wait(send));
+                j.barrier();
+                ok_or_fail(m, m.recv(in, 1 - j.rank(), 1));
+                ok_or_fail(m, m.wait(last));
+                pushed = m.counts().pushed;
                 j.barrier();
             }
             bytes data(100'000, &j.memory());
