@@ -82,7 +82,7 @@ halocline_add_bench_peer_test(p2p ARGS --quick)
 # No cost of matching is given if our messages travel differently from the limit: streams are copied first. Where the
 # machine changed between the two contenders, a row lacks one of them and gives none either.
 add_test(NAME bench.p2p.matching COMMAND halocline-run -n 2 -- $<TARGET_FILE:bench_p2p>
-         --seconds 3 --patterns latency,one-way --sizes 2048)
+         --seconds 3 --patterns latency,one-way --sizes 3072) # not copied first if answered, near or far
 set(messages "\"mode\":\"messages\",[^\n]*\"way\"")
 set_tests_properties(bench.p2p.matching PROPERTIES TIMEOUT 300 PROCESSORS 2 LABELS bench
   PASS_REGULAR_EXPRESSION "\"latency\",[^\n]*${messages}:\"as nomatch\".*\"one-way\",[^\n]*${messages}:\"copied first\""
