@@ -66,6 +66,8 @@ halocline_status halocline_job_from_environment(const halocline_job_options* opt
  * duplicates. Collective over the communicator. Must be freed, with everything made from it, before MPI_Finalize. */
 halocline_status halocline_job_from_mpi(const void* communicator, size_t bytes, const halocline_job_options* options,
                                         halocline_job** job);
+/* A program that ends with 0 without freeing its job leaves in good order, too. One that ends with another code counts
+ * as dead, and ends the job. */
 void halocline_job_free(halocline_job* job);
 
 int halocline_job_rank(const halocline_job* job);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Costs are measured by all ranks together, whichever of them have a core to themselves, and whatever else runs.
 #include "job/job_core.hpp"
-#include "node/agreed_costs.hpp"
+#include "measure/agreed_costs.hpp"
 
 #include <halocline/comm/costs.hpp>
 #include <halocline/comm/detail/copy_bytes.hpp>

@@ -76,6 +76,25 @@ int wait_for_any(const job& j) {
     return 0;
 }
 
+/// Rank 0 waits for a message from rank 1, which never comes, while large ones from rank 2 arrive piece by piece.
+int wait_beside_large_messages(const job& j) {
+    constexpr std::size_t n = 1 << 24, for_a_minute = 10'000;
+    messenger m(j, {.read_processes = false});
+    std::vector<std::byte> data(n);
+    std::vector<message_request> others(j.rank() == 0 ? for_a_minute : 0);
+    message_request awaited;
+    for (message_request& r : others) m.irecv(r, data, 2, 2);
+    if (j.rank() < 2) m.irecv(awaited, {}, 1 - j.rank(), 1);
+    announce(j.rank());
+    status s = status::ok;
+    if (j.rank() == 0) s = m.wait(awaited);
+    if (j.rank() == 1) // in waits that are too short for the deadline
+        do s = m.wait_all_for({&awaited, 1}, std::chrono::milliseconds(20));
+        while (s == status::timed_out && m.state() == status::ok);
+    while (j.rank() == 2 && s == status::ok) s = m.send(data, 0, 2);
+    j.fail(s, m.pending());
+}
+
 /// Computes sums forever.
 [[noreturn]] void add_for_ever(global_sum& sum) {
     for (double v[3]{};;) sum.sum_or_throw(v);
@@ -282,6 +301,44 @@ int fork_and_go_on(const job& j) {
     return 0;
 }
 
+/// Rank 1 has a child of fork() that uses the job as if it were its own. Nothing of that reaches another rank, or its
+/// parent's memory; it may end the child.
+int let_a_child_use_the_job(const job& j) {
+    constexpr int not_refused = 8;
+    messenger m(j);
+    auto* const value = static_cast<std::byte*>(j.memory().allocate(1));
+    *value = std::byte{1};
+    const std::span one(value, 1);
+    const pid_t child = j.rank() == 1 ? fork() : -1;
+    if (child == 0) {
+        *value = std::byte{2};
+        try {
+            j.barrier();
+            _exit(not_refused);
+        } catch (const error&) {
+        }
+        (void)m.send(one, 0, 5);
+        _exit(0);
+    }
+    int how = 0;
+    if (child > 0 && waitpid(child, &how, 0) != child) return 5;
+    if (WIFEXITED(how) && WEXITSTATUS(how) == not_refused) return 6;
+    j.barrier();
+    message_info info;
+    for (int k = 0; k < 1000; ++k)
+        if (j.rank() == 0 && m.probe(1, 5, info)) return 7;
+    j.barrier();
+    return *value == std::byte{1} ? 0 : 9;
+}
+
+/// Rank 1 ends well, but does not close its job. The others still have work, and nothing to ask of it.
+int leave_one_by_one(const job& j) {
+    j.barrier();
+    if (j.rank() == 1) std::exit(0);
+    compute_for(std::chrono::seconds(2)); // four times the grace time
+    return 0;
+}
+
 /// Rank 1 has a child of fork() that outlives it.
 int leave_a_child(const job& j) {
     if (j.rank() == 1 && fork() == 0) {
@@ -386,6 +443,7 @@ constexpr mode modes[]{
     {"messages", exchange_messages<1 << 20>},
     {"any-message", wait_for_any},
     {"large-messages", exchange_messages<1 << 25, true>, true}, // which are always under way
+    {"beside-large-messages", wait_beside_large_messages, true},
     {"puts", put_for_ever},
     {"window", [](const job& j) { return step_windows(j, j.memory(), 5000); }},
     {"large-window", [](const job& j) { return step_windows(j, j.memory(), 20'000); }},
@@ -400,6 +458,8 @@ constexpr mode modes[]{
     {"exit", end_with_rank_1},
     {"file", leave_a_file, true},
     {"forks", fork_and_go_on},
+    {"child-uses-job", let_a_child_use_the_job},
+    {"leaves", leave_one_by_one},
     {"child", leave_a_child, true},
     {"closes", close_all_descriptors},
     {"stuck", end_and_get_stuck},

@@ -27,8 +27,8 @@ TEST_P(Killed, SurvivorsNameTheDeadWithinASecondAndTheJobEndsWithThree) {
 }
 
 INSTANTIATE_TEST_SUITE_P(During, Killed,
-                         testing::Values("setup", "barriers", "sums", "sum", "messages", "any-message", "puts",
-                                         "window", "window-elsewhere"));
+                         testing::Values("setup", "barriers", "sums", "sum", "messages", "any-message",
+                                         "beside-large-messages", "puts", "window", "window-elsewhere"));
 #ifdef HALOCLINE_WITH_OFI
 INSTANTIATE_TEST_SUITE_P(OverOfi, Killed,
                          testing::Values("ofi-setup", "ofi-sums", "ofi-sum", "ofi-messages", "ofi-any-message",
@@ -46,6 +46,16 @@ INSTANTIATE_TEST_SUITE_P(OverVerbs, Killed,
                          testing::Values("verbs-sums", "verbs-sum", "verbs-messages", "verbs-puts",
                                          "verbs-large-window"));
 #endif
+
+/// Nobody is killed: rank 0 waits for rank 1, which never sends.
+TEST(Deadline, IsNotExtendedByMessagesOfOthers) {
+    const auto begin = clock_type::now();
+    running_job job_under_test = start_job(3, "short-beside-large-messages", 3, 15);
+
+    EXPECT_EQ(job_under_test.wait(), 3) << job_under_test.said;
+    EXPECT_LT(clock_type::now() - begin, under_load) << job_under_test.said;
+    EXPECT_NE(job_under_test.said.find("nothing came from rank 1"), std::string::npos) << job_under_test.said;
+}
 
 #ifdef HALOCLINE_WITH_OFI
 /// Nobody is killed: each rank waits for the token of a receiver that never begins its step.
@@ -238,7 +248,7 @@ TEST_P(Forked, ChildThatRunsDestructorsLeavesChannelsToItsParent) {
     EXPECT_EQ(job_under_test.wait(), 0) << job_under_test.said;
 }
 
-INSTANTIATE_TEST_SUITE_P(During, Forked, testing::Values("forks"));
+INSTANTIATE_TEST_SUITE_P(During, Forked, testing::Values("forks", "child-uses-job"));
 #ifdef HALOCLINE_WITH_OFI
 INSTANTIATE_TEST_SUITE_P(OverOfi, Forked, testing::Values("ofi-forks", "ofi-shm-forks", "ofi-nodes-forks"));
 #ifdef HALOCLINE_WITH_NET
@@ -247,6 +257,20 @@ INSTANTIATE_TEST_SUITE_P(OverNet, Forked, testing::Values("ofi-net-forks"));
 #endif
 #ifdef HALOCLINE_WITH_VERBS
 INSTANTIATE_TEST_SUITE_P(OverVerbs, Forked, testing::Values("verbs-forks"));
+#endif
+
+class LeftOpen : public testing::TestWithParam<const char*> {};
+
+TEST_P(LeftOpen, JobOfAProgramThatEndsWellHasEndedWell) {
+    running_job job_under_test(3, GetParam(), 3);
+
+    EXPECT_EQ(job_under_test.wait(), 0) << job_under_test.said;
+    EXPECT_TRUE(job_under_test.last_words.empty()) << job_under_test.said;
+}
+
+INSTANTIATE_TEST_SUITE_P(During, LeftOpen, testing::Values("leaves"));
+#ifdef HALOCLINE_WITH_OFI
+INSTANTIATE_TEST_SUITE_P(OverOfi, LeftOpen, testing::Values("ofi-leaves", "ofi-nodes-leaves"));
 #endif
 
 TEST(Kill, OfTheLauncherLeavesNobody) {

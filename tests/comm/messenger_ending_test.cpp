@@ -17,6 +17,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace {
 
@@ -213,6 +214,28 @@ TEST(MessengerFailure, AnyOfSeveralPeersThatLeavesEndsTheWait) {
             EXPECT_NE(text.find(") closed its end while"), std::string::npos) << text;
             EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20)) << "not at the deadline";
         }
+}
+
+/// Behind as many large messages as may wait for their receives, a small one does not even leave.
+TEST(MessengerFailure, ASendWithoutRoomSaysSo) {
+    if (ranks_are_processes()) GTEST_SKIP() << "ranks as threads only";
+    const std::string text = failure_of(2, 0, [](const job& j) {
+        const bytes data(5000, &j.memory());
+        {
+            messenger m(j);
+            if (j.rank() == 0) {
+                std::vector<message_request> large(messenger_options::most_large);
+                message_request behind;
+                for (message_request& r : large) m.isend(r, data, 1, 6);
+                m.isend(behind, {}, 1, 7);
+                ok_or_fail(m, m.wait(behind));
+            }
+        }
+        j.barrier();
+    });
+    EXPECT_NE(text.find("a send to rank 1, tag 7, for which there is no room until earlier ones are received"),
+              std::string::npos)
+        << text;
 }
 
 /// Rank 2's message completes the wait, even if rank 2 leaves behind it and rank 1 never sends.

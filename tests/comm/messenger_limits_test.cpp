@@ -97,6 +97,36 @@ TEST(MessengerBetweenRanks, AFloodBeyondTheRoomStaysWithItsSender) {
     });
 }
 
+/// All that its receiver keeps is used up. When one message has been received, another can be sent, even if nothing else
+/// is due that could take this news along.
+TEST(MessengerBetweenRanks, ASenderWithoutRoomContinuesAfterOneReceive) {
+    on_ranks({2}, [](const job& j) {
+        ASSERT_GE(j.ranks(), 2);
+        struct flood {
+            std::size_t room, bytes, messages;
+        };
+        for (const flood f : {flood{8, 8, 8}, flood{1024, 1100, messenger_options::most_large}}) {
+            messenger m(j, {.unexpected = f.room});
+            bytes data(f.bytes);
+            if (j.rank() == 0) {
+                std::vector<message_request> sends(f.messages + 1);
+                for (std::size_t i = 0; i < f.messages; ++i) m.isend(sends[i], data, 1, 1);
+                m.isend(sends.back(), data, 1, 2);
+                ok_or_fail(m, m.wait_all(sends));
+            } else if (j.rank() == 1) {
+                for (message_info none; m.counts().unexpected < f.messages;) (void)m.probe(0, 3, none);
+                ok_or_fail(m, m.recv(data, 0, 1));
+                std::array<message_request, 1> behind;
+                m.irecv(behind[0], data, 0, 2);
+                EXPECT_EQ(m.wait_all_for(behind, std::chrono::seconds(20)), status::ok) << f.bytes << " bytes";
+                for (std::size_t i = 1; i < f.messages; ++i) ok_or_fail(m, m.recv(data, 0, 1));
+                ok_or_fail(m, m.wait_all(behind));
+            }
+            j.barrier();
+        }
+    });
+}
+
 TEST(Messenger, NothingIsAllocatedAfterSetUp) {
     static std::atomic<std::uint64_t> before{0}, after{0};
     on_ranks({2}, [](const job& j) {

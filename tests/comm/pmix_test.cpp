@@ -6,9 +6,13 @@
 #include <halocline/comm/bad_input.hpp>
 
 #include <chrono>
+#include <csignal>
+#include <cstdlib>
 #include <fstream>
 #include <iostream>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 
 namespace {
 
@@ -41,6 +45,25 @@ TEST(Pmix, JobsComeAndGoAndNoMpiIsLoaded) {
     }
     EXPECT_TRUE(loaded("libpmix"));
     EXPECT_FALSE(loaded("libmpi"));
+}
+
+/// It runs its parent's exit handlers, among them the PMIx client's, which has threads only there.
+TEST(Pmix, AChildOfForkThatExitsEnds) {
+    const job j = job::from_environment(over({"shm"}));
+
+    const pid_t child = fork();
+    if (child == 0) std::exit(0);
+    int how = -1;
+    pid_t ended = 0;
+    for (int n = 0; n < 1000 && ended == 0; ++n) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        ended = waitpid(child, &how, WNOHANG);
+    }
+    if (ended == 0) kill(child, SIGKILL);
+
+    EXPECT_EQ(ended, child);
+    EXPECT_EQ(how, 0);
+    j.barrier();
 }
 
 TEST(Pmix, AnotherBootstrapThatDoesNotFitIsRefused) {

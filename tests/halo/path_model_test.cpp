@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a plan chooses, by made-up or measured costs: between packing and writing into a neighbour's field, whether lines
 // are claimed first, and the route of edges and corners. Ranks are threads.
-#include "node/agreed_costs.hpp"
+#include "measure/agreed_costs.hpp"
 #include "padded_oracle.hpp"
 #include "path_model.hpp"
 #include "small_job.hpp"

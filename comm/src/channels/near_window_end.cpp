@@ -27,10 +27,10 @@ near_window_end::near_window_end(job_core& core, const window_request& r)
     : core_(core), request_(r), peer_accesses_buffer_(r.bytes() >= (r.sends ? least_helped : largest_in_slot + 1) &&
                                                       core.memory->contains(r.buffer)),
       block_(core, shm_channel::block_bytes(peer_accesses_buffer_ ? 0 : r.bytes_in()) +
-                       (peer_accesses_buffer_ ? sizeof(helped_copy) : 0)) {
+                       (peer_accesses_buffer_ && !r.sends ? sizeof(helped_copy) : 0)) {
     new (block_.start()) control_line;
     if (!peer_accesses_buffer_) return;
-    new (block_.start() + sizeof(control_line)) helped_copy;
+    if (!r.sends) new (block_.start() + sizeof(control_line)) helped_copy;
     core.memory->pin(r.buffer);
 }
 

@@ -85,7 +85,7 @@ class near_window_end {
     /// receiver. (If that were done as soon as the step before has ended, some would go back to a receiver that already
     /// polls.)
     void step_begins(std::uint64_t step) noexcept {
-        stamp_ = ticks();
+        if (streaming_.watches()) stamp_ = ticks(); // for look_for_peer()
         if (into_receivers_buffer_) return prefetch_token(step);
         if (request_.bytes() > largest_in_slot) return; // write() claims or bypasses its lines
         for (std::size_t i = 0; i < request_.bytes(); i += 64) prefetch_for_writing(target(step) + i);

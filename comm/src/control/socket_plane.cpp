@@ -65,12 +65,15 @@ void socket_plane::leave_to_parent() noexcept {
     }
     watched_.clear();
     watched_links_.clear();
+    is_child_ = true;
 }
 
-socket_plane::~socket_plane() {
+socket_plane::~socket_plane() { say_goodbye(); }
+
+void socket_plane::say_goodbye() noexcept {
     const int patience_ms = std::uncaught_exceptions() > 0 ? 0 : goodbye_patience_ms;
     for (link& l : links_) {
-        if (l.gone || !l.socket) continue;
+        if (l.gone || !l.socket || std::exchange(l.told_goodbye, true)) continue;
         send_frame(l, frame_kind::goodbye, {});
         pollfd p{l.socket.fd(), POLLOUT, 0};
         if (!l.unsent.empty() && poll(&p, 1, patience_ms) > 0) write_unsent(l);
@@ -303,6 +306,8 @@ bool socket_plane::read_and_write(int peer, bool awaits_message, int ms) {
 
 std::vector<std::string> socket_plane::transfer(std::span<const int> peers_to, std::span<const std::string> out,
                                                 std::span<const int> from, std::string_view operation) {
+    if (is_child_)
+        throw job_error(std::string(operation) + ": this process is a child of fork(), and the job is its parent's");
     {
         const std::lock_guard lock(mutex_);
         for (std::size_t i = 0; i < peers_to.size(); ++i) send_frame(link_to(peers_to[i]), frame_kind::message, out[i]);

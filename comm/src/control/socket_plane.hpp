@@ -6,6 +6,7 @@
 #pragma once
 
 #include "at_fork.hpp"
+#include "at_good_exit.hpp"
 #include "descriptor.hpp"
 #include "socket_frames.hpp"
 #include "tcp_link.hpp"
@@ -87,6 +88,7 @@ class socket_plane final : public pairwise_mail, public liveness {
         std::deque<std::string> messages; // taken
         std::deque<std::string> letters;  // taken
         bool goodbye = false;             // it closed its job in good order
+        bool told_goodbye = false;        // this rank did
         bool gone = false;                // its socket or process has ended
         bool far = false;                 // on another node
         bool owes = false;                // this rank owes the peer an answer to are_you_awake
@@ -120,6 +122,8 @@ class socket_plane final : public pairwise_mail, public liveness {
     /// `error`: how the socket ended, 0 if in good order.
     void note_end(link& l, int error) noexcept;
     void watch_all();
+    /// Tells all peers that this rank closes its job in good order.
+    void say_goodbye() noexcept;
     /// In a child of fork(): while it held the sockets, they would not end with its parent.
     void leave_to_parent() noexcept;
 
@@ -131,8 +135,12 @@ class socket_plane final : public pairwise_mail, public liveness {
     std::vector<pollfd> watched_;        // sockets, then processes; look() must not allocate
     std::vector<int> watched_links_;     // whose each of them is
     bool told_far_ = false;
-    bool owes_ = false; // on any link
+    bool owes_ = false;     // on any link
+    bool is_child_ = false; // of fork()
     at_fork child_{[this] { leave_to_parent(); }};
+    at_good_exit exit_{[this] {
+        if (const std::unique_lock lock(mutex_, std::try_to_lock); lock) say_goodbye();
+    }};
 };
 
 } // namespace halocline::comm

@@ -6,9 +6,9 @@
 #include "control/socket_plane.hpp"
 #include "control/wire.hpp"
 #include "environment.hpp"
+#include "measure/measure_at_start.hpp"
 #include "mpi/world.hpp"
 #include "network/worlds.hpp"
-#include "node/measure_at_start.hpp"
 #include "watchdog.hpp"
 
 #include <halocline/base/check.hpp>

@@ -14,6 +14,7 @@
 namespace halocline::comm {
 
 void job_core::publish(status why, int culprit, std::string_view text) noexcept {
+    if (in_forked_child()) return; // it is not the child's to end
     job_end mine{.why = why, .culprit = culprit};
     if (culprit >= 0) {
         mine.pid = members[culprit].pid;

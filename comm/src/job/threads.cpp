@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks as threads of one process: the same slabs, channels and failure records; peers use the owner's mapping.
 #include "job_core.hpp"
-#include "node/measure_at_start.hpp"
+#include "measure/measure_at_start.hpp"
 
 #include <halocline/comm/clock.hpp>
 #include <halocline/comm/processors.hpp>

@@ -36,9 +36,12 @@ class waiter {
     }
     /// Was the last again() one of those that check (once a millisecond)? Then the caller checks what it doesn't poll.
     [[nodiscard]] bool checked_job() const noexcept { return checked_; }
-    /// The awaited rank has been heard of: the deadline begins anew.
+    /// The awaited rank has been heard of: the deadline begins anew, and with it the time for which this wait spins. It
+    /// still looks for deaths as often.
     void restart_deadline() noexcept {
-        if (since_ != 0) since_ = ticks();
+        if (since_ == 0) return;
+        since_ = ticks();
+        yielded_ = false;
     }
     /// When again() first looked at the clock, in ticks; 0: it has not yet.
     [[nodiscard]] std::uint64_t since() const noexcept { return since_; }

@@ -83,6 +83,13 @@ class matching {
     [[nodiscard]] unexpected_message* keep(const envelope& m) noexcept;
 
     [[nodiscard]] std::size_t kept(int source) const noexcept { return of(source).unexpected.size(); }
+    /// The oldest message kept from a rank for which wanted(message) is true. nullptr: none.
+    template <class Wanted>
+    [[nodiscard]] unexpected_message* find_kept(int source, Wanted&& wanted) const noexcept {
+        unexpected_message* m = first_kept(source);
+        while (m != nullptr && !wanted(*m)) m = m->next;
+        return m;
+    }
     /// The oldest message kept from a rank; others follow.
     [[nodiscard]] unexpected_message* first_kept(int source) const noexcept { return of(source).unexpected.first(); }
 

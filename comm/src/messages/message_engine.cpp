@@ -215,19 +215,22 @@ status message_engine::wait(std::size_t count, OperationAt&& operation_at, IsSet
     awaited_operations<OperationAt, IsSettled> operations(count, operation_at, is_settled, how);
     if (operations.done()) return core_.state;
     const std::uint64_t begin = longest ? ticks() : 0;
-    std::uint64_t moved = core_.moved;
-    std::optional<waiter> waiting(core_.job);
+    std::uint64_t moved = core_.moved.count();
+    waiter waiting(core_.job);
     const flag_scope running(in_own_call_);
     for (std::uint64_t polls = 0; !operations.done(); ++polls) {
         progress();
         if (core_.state != status::ok || operations.done()) break;
         if (polls % polls_per_pause_ != 0) continue;
         message_operation* culprit = operations.first();
-        // As long as anything moves, a large message may take longer than the deadline.
-        if (std::exchange(moved, core_.moved) != core_.moved) waiting.emplace(core_.job);
-        status bad = core_.broken != status::ok ? core_.broken : waiting->again(culprit->peer);
-        if (bad == status::ok &&
-            polls % (waiting->yielded() ? yields_per_departure_check : polls_per_departure_check) == 0)
+        if (const std::uint64_t before = std::exchange(moved, core_.moved.count()); before != moved) {
+            // As long as what it waits for moves, a large message may take longer than the deadline.
+            if (operations.find([&](const message_operation& o) { return core_.moved.since(before, o.peer); }))
+                waiting.restart_deadline();
+        }
+        status bad = core_.broken != status::ok ? core_.broken : waiting.again(culprit->peer);
+        if (bad == status::ok && polls != 0 &&
+            polls % (waiting.yielded() ? yields_per_departure_check : polls_per_departure_check) == 0)
             bad = left_by_one(operations, culprit);
         if (core_.state != status::ok || operations.done()) break; // all of the above makes progress, too
         // The look may have completed it: a peer that has left since is no trouble for the others.

@@ -106,7 +106,7 @@ class message_engine {
     template <class OperationAt, class IsSettled>
     status wait(std::size_t count, OperationAt&& operation_at, IsSettled&& is_settled, until how = until::all,
                 std::optional<std::chrono::nanoseconds> longest = {}) noexcept;
-    /// Will the operation complete without this rank?
+    /// As start_all() means it.
     [[nodiscard]] bool has_started(const message_operation& o) const noexcept;
     /// The rank that has left, so that no message of `peer` can come; of any_source, all others have. -1: it can.
     [[nodiscard]] int gone(int peer) const noexcept;

@@ -17,19 +17,30 @@ message_frames::message_frames(messenger_core& core, const matching& m, int peer
 }
 
 bool message_frames::send(bool also_empty) noexcept {
-    constexpr int most_untold = 8; // records to give back that justify a frame of their own
     // Everything that arrived and was received, plus the free room among the unexpected ones.
-    const std::size_t unexpected = core_.options.unexpected;
-    const std::uint64_t credit = unexpected + messages_came_ - matching_.kept(peer_);
-    const bool tell =
-        credit - credit_told_ >= std::max<std::uint64_t>(1, unexpected / 4) || std::popcount(give_back_) >= most_untold;
-    if (stream_.is_empty() && !also_empty && !tell) return false; // credit travels with other items if possible
+    const std::size_t kept = matching_.kept(peer_);
+    const std::uint64_t credit = core_.options.unexpected + messages_came_ - kept;
+    // Both travel with other items if possible.
+    if (stream_.is_empty() && !also_empty && !credit_is_due(credit) && !records_are_due(kept)) return false;
     if (!stream_.can_send()) return false;
     const frame_head head{credit_told_ = credit, std::exchange(give_back_, 0)};
     std::memcpy(stream_.frame, &head, sizeof head);
     stream_.send();
     framed_.finish_all();
     return true;
+}
+
+bool message_frames::credit_is_due(std::uint64_t credit) const noexcept {
+    const std::uint64_t more = credit - credit_told_;
+    const bool is_blocked = messages_came_ == credit_told_; // then this rank may be waiting for the peer's next message
+    return more >= std::max<std::uint64_t>(1, core_.options.unexpected / 4) || (is_blocked && more > 0);
+}
+
+bool message_frames::records_are_due(std::size_t kept) const noexcept {
+    constexpr std::size_t most_untold = 8; // that don't justify a frame of their own
+    const auto untold = static_cast<std::size_t>(std::popcount(give_back_));
+    const bool may_be_blocked = untold + kept >= send_records::records; // the others are of messages under way
+    return untold >= most_untold || (may_be_blocked && untold > 0);
 }
 
 bool message_frames::read_head(std::span<const std::byte>& frame, std::uint64_t& given_back) noexcept {

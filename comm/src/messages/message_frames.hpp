@@ -12,6 +12,7 @@
 #include "messenger_core.hpp"
 #include "network/frame_stream.hpp"
 #include "operation_list.hpp"
+#include "send_records.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -101,7 +102,7 @@ class message_frames {
             if (s == status::ok) s = read(stream_.received());
             if (s == status::ok) {
                 stream_.take();
-                ++core_.moved;
+                core_.moved.note(peer_);
             } else {
                 stop(s);
             }
@@ -121,6 +122,10 @@ class message_frames {
 
   private:
     bool send(bool also_empty) noexcept;
+    /// Is the credit so much more than was told, or the peer without any, that it has to go now?
+    [[nodiscard]] bool credit_is_due(std::uint64_t credit) const noexcept;
+    /// The same of records to give back; `kept`: messages of the peer that no receive has met.
+    [[nodiscard]] bool records_are_due(std::size_t kept) const noexcept;
     void stop(status s) noexcept;
 
     messenger_core& core_;

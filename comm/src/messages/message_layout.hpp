@@ -105,7 +105,7 @@ struct send_record {
     enum phase : std::uint64_t {
         announced,     ///< the receiver has not come yet
         shared,        ///< both ends copy pieces
-        pushed,        ///< the sender copies, bypassing its cache
+        pushed,        ///< the sender copies all
         wants_staging, ///< the sender puts pieces into its slab, one after the other
         received
     };
@@ -134,7 +134,7 @@ struct send_record {
 };
 
 struct link_layout {
-    static constexpr std::size_t records = 64;
+    static constexpr std::size_t records = messenger_options::most_large;
     static constexpr std::size_t slots = 4;          ///< few, so that their lines stay in caches
     static constexpr std::size_t staging_pieces = 8; // some are written while others are read
     static constexpr std::size_t staging_bytes = 16 * 1024;

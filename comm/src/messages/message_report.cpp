@@ -24,7 +24,13 @@ bool is_send(operation_state s) {
 void messenger_core::fail(status why, const message_operation& o, std::size_t more,
                           std::uint64_t message_bytes) noexcept {
     state = why;
-    failed = {is_send(o.state), o.peer, o.tag, o.bytes, message_bytes, more, false};
+    failed = {.is_send = is_send(o.state),
+              .peer = o.peer,
+              .tag = o.tag,
+              .room = o.bytes,
+              .message_bytes = message_bytes,
+              .more = more,
+              .queued = o.state == operation_state::queued};
 }
 
 std::string message_engine::pending() const {
@@ -41,6 +47,7 @@ std::string message_engine::pending() const {
         text += ", by a request that is under way already: it can be used again once it is done";
     else if (core_.state == status::misused)
         text += ": ranks are 0 to " + std::to_string(core_.job.ranks - 1) + ", tags not negative";
+    if (failed.queued) text += ", for which there is no room until earlier ones are received";
     if (failed.withdrawn) text += ", whose message its sender withdrew";
     if (failed.more > 0) text += ", and " + std::to_string(failed.more) + " more";
     return text;

@@ -18,7 +18,7 @@ namespace {
 /// The default for messenger_options::frame_bytes: as much as two copies move during a round trip, which longer
 /// messages have to wait for.
 std::size_t usual_frame_bytes(const job_core& core, const std::string& transport) {
-    constexpr std::size_t least = 16 * 1024, most_memory = 48 << 20, heads = 48;
+    constexpr std::size_t least = 16 * 1024, most_memory = 48 << 20;
     const auto has_provider = [&](std::string_view name) { return core.networks.ofi->kind().starts_with(name); };
     std::size_t message = least;
     if (transport == mpi_channel::transport) message = 32 * 1024;
@@ -26,7 +26,7 @@ std::size_t usual_frame_bytes(const job_core& core, const std::string& transport
         message = 64 * 1024;
     const auto memory = [&] { return message_frames::frames * message * static_cast<std::size_t>(core.ranks); };
     while (message > least && memory() > most_memory) message /= 2;
-    return message + heads;
+    return message + sizeof(frame_head) + sizeof(frame_item);
 }
 
 /// Collective.  Err: input_error: options that differ between ranks, or are out of range.

@@ -13,7 +13,12 @@ message_request::~message_request() {
 messenger::messenger(const comm::job& j, const messenger_options& options)
     : engine_("a messenger", std::make_unique<message_engine>(j, options)) {}
 messenger::messenger(messenger&&) noexcept = default;
-messenger& messenger::operator=(messenger&&) noexcept = default;
+messenger& messenger::operator=(messenger&& other) noexcept {
+    if (this == &other) return *this;
+    const messenger old(std::move(*this)); // its destructor knows what a forked child may not do
+    engine_ = std::move(other.engine_);
+    return *this;
+}
 messenger::~messenger() {
     if (engine_ && engine_->job().core().in_forked_child())
         leave_to_parent(engine_.pointer()); // requests may still refer to it

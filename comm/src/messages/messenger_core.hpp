@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace halocline::comm {
 
@@ -19,6 +20,23 @@ struct envelope {
     std::uint64_t bytes = 0;
 };
 
+/// Frames, and pieces of large messages that went one by one: whether what a wait is for moves on.
+class movement {
+  public:
+    explicit movement(int ranks) : latest_(static_cast<std::size_t>(ranks), 0) {}
+    /// Some more have gone to that rank, or come from it.
+    void note(int peer, std::uint64_t more = 1) noexcept { latest_[peer] = count_ += more; }
+    [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
+    /// Has anything gone to that rank (any_source: to any), or come from it, since count() was this?
+    [[nodiscard]] bool since(std::uint64_t then, int peer) const noexcept {
+        return (peer == any_source ? count_ : latest_[peer]) > then;
+    }
+
+  private:
+    std::uint64_t count_ = 0;
+    std::vector<std::uint64_t> latest_; ///< by rank: the count when something last moved
+};
+
 /// What the failed wait was for.
 struct failed_wait {
     bool is_send = false;
@@ -27,6 +45,7 @@ struct failed_wait {
     std::size_t more = 0;   ///< number of other operations that it waited for, too
     bool withdrawn = false; ///< by its sender
     bool in_use = false;    ///< its request was under way already
+    bool queued = false;    ///< a send that has not found room
 };
 
 struct messenger_core {
@@ -37,7 +56,7 @@ struct messenger_core {
     status state = status::ok;  ///< bad since the first wait that failed
     status broken = status::ok; ///< a channel's; becomes `state` in a wait, which knows what was waited for
     failed_wait failed{};       ///< what that wait was for
-    std::uint64_t moved = 0;    ///< frames and pieces of large messages: a wait that sees this grow continues
+    movement moved{job.ranks};
 
     [[nodiscard]] bool is_immediate(std::uint64_t bytes) const noexcept { return bytes <= options.immediate_bytes; }
     /// A message has met its receive. Returns the number of bytes wanted: all, or none if the receive has too little

@@ -105,15 +105,14 @@ bool network_link::read_message(const frame_item& i, const std::byte* payload) n
 }
 
 void network_link::read_recall(std::uint32_t record) noexcept {
-    for (unexpected_message* m = matching_.first_kept(frames_.peer()); m != nullptr; m = m->next) {
-        if (core_.is_immediate(m->bytes)) continue;
-        const kept_message k = kept_in(*m);
-        if (k.whole || k.record != record) continue;
-        frames_.give_back(record);
-        matching_.remove(*m);
-        ++core_.counts.withdrawn;
-        return;
-    }
+    const auto is_it = [&](unexpected_message& m) {
+        return !core_.is_immediate(m.bytes) && !kept_in(m).whole && kept_in(m).record == record;
+    };
+    unexpected_message* const m = matching_.find_kept(frames_.peer(), is_it);
+    if (m == nullptr) return;
+    frames_.give_back(record);
+    matching_.remove(*m);
+    ++core_.counts.withdrawn;
 }
 
 void network_link::receive_kept(message_operation& r, unexpected_message& m) noexcept {

@@ -57,7 +57,7 @@ void rdma_rendezvous::progress(operation_list& called_for) noexcept {
     bulk_->poll();
     look_for_received();
     writing_.for_each([&](message_operation& s) { write(s, called_for); });
-    core_.moved += bulk_->moved() - moved;
+    if (const std::uint64_t more = bulk_->moved() - moved; more > 0) core_.moved.note(frames_.peer(), more);
     core_.counts.writes += bulk_->writes() - writes;
     if (bulk_->failed() && !frames_.is_closed() && core_.broken == status::ok) frames_.lose(bulk_->trouble());
 }

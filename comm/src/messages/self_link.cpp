@@ -53,11 +53,8 @@ void self_link::receive_kept(message_operation& r, unexpected_message& m) noexce
 
 void self_link::withdraw(message_operation& s) noexcept {
     announced_.remove(s);
-    for (unexpected_message* m = matching_.first_kept(core_.job.rank); m != nullptr; m = m->next) {
-        if (core_.is_immediate(m->bytes) || send_of(*m) != &s) continue;
-        matching_.remove(*m);
-        return;
-    }
+    const auto is_it = [&](unexpected_message& m) { return !core_.is_immediate(m.bytes) && send_of(m) == &s; };
+    if (unexpected_message* const m = matching_.find_kept(core_.job.rank, is_it)) matching_.remove(*m);
 }
 
 } // namespace halocline::comm

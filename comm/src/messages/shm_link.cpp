@@ -116,8 +116,10 @@ void shm_link::tell_withdrawn() noexcept {
 }
 
 void shm_link::take_withdrawal(const announcement& a) noexcept {
-    for (unexpected_message* m = matching_.first_kept(peer_); m != nullptr; m = m->next)
-        if (is_announced(*m) && announcement_in(m->payload()).generation == a.generation) return discard(*m);
+    const auto is_it = [&](unexpected_message& m) {
+        return is_announced(m) && announcement_in(m.payload()).generation == a.generation;
+    };
+    if (unexpected_message* const m = matching_.find_kept(peer_, is_it)) discard(*m);
 }
 
 bool shm_link::discard_withdrawn() noexcept {

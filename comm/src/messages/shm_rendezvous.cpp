@@ -241,7 +241,7 @@ bool shm_rendezvous::copied_from_staging(message_operation& r, send_record& reco
         const std::uint64_t start = r.near.pieces_done * piece;
         copy_bytes(r.data + start, staged_piece(*their_outbox_, r.near.pieces_done), std::min(piece, bytes - start));
         record.receiver.read.store(r.near.pieces_done + 1, std::memory_order_release);
-        ++core_.moved;
+        core_.moved.note(peer_);
     }
     if (r.near.pieces_done >= pieces_of(bytes, piece)) return true;
     if (r.near.fallback_source != nullptr && (withdrawn || is_idle(r, record))) {
@@ -309,7 +309,7 @@ void shm_rendezvous::stage(message_operation& s, send_record& record) noexcept {
         fill(place, s.data + start, n);
         if (n == piece) whole_pieces_staged_ = std::min(whole_pieces_staged_ + 1, pieces);
         record.staged.store(++staged, std::memory_order_release);
-        ++core_.moved;
+        core_.moved.note(peer_);
     }
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Large messages between this rank and a peer that shares its memory. Their announcement comes through the ring
 // (shm_link.hpp). Then the receiver copies out of the sender's memory, or out of a copy there; or both copy pieces; or
-// the sender copies alone, bypassing its cache; or both use a staging area. The two ends meet in the send's record, in
-// the sender's slab (docs/decisions/0015-matched-messages.md).
+// the sender copies alone (pushes), bypassing its cache or by moves; or both use a staging area. The two ends meet in the
+// send's record, in the sender's slab (docs/decisions/0015-matched-messages.md).
 #pragma once
 
 #include "message_memory.hpp"
@@ -20,7 +20,8 @@
 
 namespace halocline::comm {
 
-/// Do messages bypass their sender's cache? Each end decides what it can measure.
+/// Do messages bypass their sender's cache, or are they moved by string moves (decision 0050)? Each end decides what it
+/// can measure.
 struct message_streams {
     /// Smallest message that its sender may be asked to copy into the receiver's buffer, and smallest copy in the
     /// sender's slab, for which that pays.

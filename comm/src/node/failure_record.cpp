@@ -22,7 +22,7 @@ const job_end* failure_record::end_soon() const noexcept {
 bool failure_record::write(std::uint32_t before, const job_end& what) noexcept {
     const std::uint32_t at_work = before + 1 + before % 2;
     if (!state.compare_exchange_strong(before, at_work, std::memory_order_acq_rel)) return false;
-    ends[(at_work + 1) / 2 % 2] = what;
+    ends[(at_work + 1) / 2 % places] = what;
     std::uint32_t still = at_work; // unless it took so long that somebody else has
     return state.compare_exchange_strong(still, at_work + 1, std::memory_order_acq_rel);
 }

@@ -22,14 +22,15 @@ struct job_end {
 
 struct failure_record {
     /// 0: the job goes on. 2 n - 1: writer n, from 1, is at work. 2 n: what it wrote is there, for good. If a writer
-    /// does not finish, the next one writes to the other of `ends`: the first may have been killed, or only delayed.
+    /// does not finish, the next one writes elsewhere: the first may have been killed, or only delayed.
     std::atomic<std::uint32_t> state{0};
-    job_end ends[2]{};
+    static constexpr std::uint32_t places = 4; ///< so the fourth writer after one that is delayed would disturb it
+    job_end ends[places]{};                    ///< of writers, by turns
 
     /// nullptr: the job goes on, or its end is still being written.
     [[nodiscard]] const job_end* end() const noexcept {
         const std::uint32_t s = state.load(std::memory_order_acquire);
-        return s == 0 || s % 2 == 1 ? nullptr : &ends[s / 2 % 2];
+        return s == 0 || s % 2 == 1 ? nullptr : &ends[s / 2 % places];
     }
     /// The same, once a writer that is at work has finished; waits at most 0.1 s for it.
     [[nodiscard]] const job_end* end_soon() const noexcept;

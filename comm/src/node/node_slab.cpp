@@ -35,6 +35,11 @@ constexpr std::size_t round_up(std::size_t n, std::size_t to) { return (n + to -
 constexpr std::size_t most_bytes = std::size_t{1} << 47;
 
 std::string mebibytes(std::size_t n) { return std::to_string((n >> 20) + (n % (1 << 20) != 0 ? 1 : 0)) + " MiB"; }
+/// In KiB where two numbers of MiB might look alike.
+std::string amount(std::size_t n) {
+    constexpr std::size_t mebibyte = 1 << 20;
+    return n % mebibyte == 0 || n >= 1024 * mebibyte ? mebibytes(n) : std::to_string((n + 1023) >> 10) + " KiB";
+}
 
 } // namespace
 
@@ -74,18 +79,22 @@ slab_mapping::slab_mapping(int fd, std::size_t bytes) : bytes_(bytes) {
     base_ = static_cast<std::byte*>(p);
     madvise(p, bytes, MADV_DONTDUMP); // both are hints: refusal affects only speed or the size of a core file
     madvise(p, bytes, MADV_HUGEPAGE);
+    child_ = std::make_unique<at_fork>([p, bytes] { mprotect(p, bytes, PROT_READ); });
 }
 
 slab_mapping::slab_mapping(slab_mapping&& other) noexcept
-    : base_(std::exchange(other.base_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+    : base_(std::exchange(other.base_, nullptr)), bytes_(std::exchange(other.bytes_, 0)),
+      child_(std::move(other.child_)) {}
 
 slab_mapping& slab_mapping::operator=(slab_mapping&& other) noexcept {
     std::swap(base_, other.base_);
     std::swap(bytes_, other.bytes_);
+    std::swap(child_, other.child_);
     return *this;
 }
 
 slab_mapping::~slab_mapping() {
+    child_.reset(); // first: the place may be another mapping's as soon as it is free
     if (base_ != nullptr) munmap(base_, bytes_);
 }
 
@@ -108,6 +117,9 @@ node_slab::node_slab(std::size_t bytes) : bytes_(slab_size(bytes == 0 ? default_
         commit(std::max(header, std::min(committed_at_start, bytes_)));
         new (base()) failure_record;
         free_.emplace(header, bytes_ - header);
+        child_.emplace([this] { // after that of mapping_; if it fails, the child can only read
+            mmap(base(), bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED, fd_, 0);
+        });
     } catch (...) {
         close(fd_);
         throw;
@@ -215,8 +227,10 @@ void* node_slab::allocate_for_peers(std::size_t bytes, std::size_t alignment) {
 }
 
 void node_slab::throw_full(std::size_t bytes) const {
-    throw slab_full("slab: need " + mebibytes(bytes) + ", have " + mebibytes(bytes_ - used_) + " of " +
-                    mebibytes(bytes_) + " left; choose a larger slab (job_options::slab_bytes)");
+    std::size_t largest = 0;
+    for (const auto& [at, size] : free_) largest = std::max(largest, size);
+    throw slab_full("slab: need " + amount(bytes) + ", have " + amount(largest) + " in one piece, of " +
+                    mebibytes(bytes_) + "; choose a larger slab (job_options::slab_bytes)");
 }
 
 void node_slab::do_deallocate(void* p, std::size_t bytes, std::size_t) {

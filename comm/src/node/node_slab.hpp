@@ -4,16 +4,21 @@
 
 #include "failure_record.hpp"
 
+#include "control/at_fork.hpp"
+
 #include <halocline/comm/slab.hpp>
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 namespace halocline::comm {
 
-/// A mapping of a slab's file, at a multiple of 2 MiB; unmapped at destruction.
+/// A mapping of a slab's file, at a multiple of 2 MiB; unmapped at destruction. A child of fork() can only read it: it
+/// would write for its parent.
 class slab_mapping {
   public:
     slab_mapping() = default;
@@ -26,6 +31,7 @@ class slab_mapping {
   private:
     std::byte* base_ = nullptr;
     std::size_t bytes_ = 0;
+    std::unique_ptr<at_fork> child_;
 };
 
 /// The remedy where `ulimit` imposes this limit: "-v" or "-f".
@@ -89,6 +95,7 @@ class node_slab final : public slab {
     std::map<std::size_t, std::size_t> deferred_; // offset -> bytes: given back while pinned
     std::size_t committed_ = 0, huge_ = 0, used_ = 0, peak_ = 0;
     bool can_be_huge_ = true;
+    std::optional<at_fork> child_; // which gets a copy of what it writes: its program may change fields
 };
 
 } // namespace halocline::comm

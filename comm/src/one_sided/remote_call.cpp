@@ -14,8 +14,9 @@ constexpr int worked_off = 0; // half of a line: how many of this rank's calls t
 
 } // namespace
 
-/// One call. `number` counts the calls between two ranks from 1, and is stored last.
-struct remote_calls::slot {
+/// One call. `number` counts the calls between two ranks from 1, and is stored last. No two share a pair of lines:
+/// another rank may be writing the next while this one is read.
+struct alignas(128) remote_calls::slot {
     std::uint64_t number = 0; // accessed through atomic references, because slots are also sent
     std::uint32_t function = 0;
     alignas(16) std::byte argument[remote_functions::largest_argument]{};
@@ -25,7 +26,7 @@ remote_calls::remote_calls(const job& j, std::span<const int> neighbours, remote
                            const std::string& name)
     : functions_(std::move(functions)), room_(room), segment_("a remote_calls", nullptr), sent_(neighbours.size(), 0),
       done_(neighbours.size(), 0) {
-    static_assert(sizeof(slot) <= 128);
+    static_assert(sizeof(slot) == 128);
     j.agree("the functions of '" + name + "'", functions_.shape_ + std::to_string(room) + " calls per neighbour");
     constexpr std::size_t most = std::size_t{1} << 32;
     if (room == 0 || room > most)

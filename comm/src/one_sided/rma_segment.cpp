@@ -138,7 +138,8 @@ void rma_segment::connect_far(const std::string& name) {
     }
     channels_ = channel_set(job, requests, {name, ""});
     for_each_frame_channel(channels_, [&](int rank, frame_channel c) { of_rank[rank]->connect(c); });
-    if (requests.empty()) return;
+    over_network_ = !requests.empty();
+    if (!over_network_) return;
     // A neighbour may wait for an answer while this rank waits for something else.
     channels_.work_in_every_wait(this, [](void* self) { static_cast<rma_segment*>(self)->poll(); });
 }
@@ -229,6 +230,7 @@ far_link::visited rma_segment::apply(neighbour& peer, const far_item& r, std::sp
 }
 
 void rma_segment::poll() noexcept {
+    if (!over_network_) return;
     for (neighbour& peer : neighbours) {
         if (!peer.far || left(peer)) continue;
         if (peer.bulk) poll_direct(peer);

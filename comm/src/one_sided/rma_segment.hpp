@@ -80,15 +80,14 @@ class rma_segment {
     status add_one(const neighbour& peer, std::size_t place) noexcept;
     /// Waits until everything written and reported has left this rank.
     status flush(const neighbour& peer) noexcept;
-    /// Waits for `rank` until done(), or until the segment or the job fails.  Pre: done is noexcept.
+    /// Waits for a neighbour (nullptr: any) until done(), or until the segment or the job fails. As long as a large
+    /// write from it or to it moves on, that may take longer than the deadline.  Pre: done is noexcept.
     template <class Done>
-    status await(int rank, Done done) noexcept;
+    status await(const neighbour* peer, Done done) noexcept;
     /// Takes in what has arrived over networks, and sends what was waiting for room.
     void poll() noexcept;
     /// Bad if a network failed.
     [[nodiscard]] status state() const noexcept { return state_; }
-    /// Number of pieces of large writes, either way.
-    [[nodiscard]] std::uint64_t moved() const noexcept;
     [[nodiscard]] exposure_counts counts() const noexcept;
 
     comm::job job;
@@ -103,6 +102,8 @@ class rma_segment {
 
   private:
     void write_shared(neighbour& peer, std::byte* to, std::span<const std::byte> bytes) noexcept;
+    /// Number of pieces of large writes from and to a neighbour (nullptr: all).
+    [[nodiscard]] std::uint64_t moved(const neighbour* peer) const noexcept;
     /// await() for a neighbour that must not leave meanwhile, unless also_left.
     template <class Try>
     status until(const neighbour& peer, Try done, bool also_left = false) noexcept;
@@ -121,19 +122,20 @@ class rma_segment {
     status state_ = status::ok;
     std::optional<std::size_t> direct_bytes_;
     exposure_counts counts_;
+    bool over_network_ = false;       // to any neighbour
     std::size_t largest_claimed_ = 0; // for puts into memory that both share
     std::map<std::string, std::shared_ptr<const exposed_memory>, std::less<>> exposed_; // the payload, by transport
     channel_set channels_;                                                              // for all far neighbours
 };
 
 template <class Done>
-status rma_segment::await(int rank, Done done) noexcept {
+status rma_segment::await(const neighbour* peer, Done done) noexcept {
     status s = status::ok;
-    std::uint64_t now = moved();
-    for (std::optional<waiter> waiting(job.core()); s == status::ok && !done();) {
-        const std::uint64_t before = std::exchange(now, moved());
-        if (now != before) waiting.emplace(job.core()); // the deadline limits silence
-        s = waiting->again(rank);                       // polls
+    std::uint64_t now = moved(peer);
+    for (waiter waiting(job.core()); s == status::ok && !done();) {
+        const std::uint64_t before = std::exchange(now, moved(peer));
+        if (now != before) waiting.restart_deadline();
+        s = waiting.again(peer != nullptr ? peer->rank : -1); // polls
         if (s == status::ok) s = state_;
     }
     return s;
@@ -143,7 +145,7 @@ template <class Try>
 status rma_segment::until(const neighbour& peer, Try done, bool also_left) noexcept {
     if (state_ != status::ok) return state_;
     bool gone = false;
-    const status s = await(peer.rank, [&] {
+    const status s = await(&peer, [&] {
         if (done()) return true;
         gone = !also_left && left(peer);
         return gone;

@@ -103,10 +103,11 @@ void rma_segment::poll_direct(const neighbour& peer) noexcept {
     if (peer.bulk->failed() && state_ == status::ok) state_ = job.core().lost(peer.rank, peer.bulk->trouble());
 }
 
-std::uint64_t rma_segment::moved() const noexcept {
-    return std::accumulate(
-        neighbours.begin(), neighbours.end(), std::uint64_t{0},
-        [](std::uint64_t n, const neighbour& peer) { return n + (peer.bulk ? peer.bulk->moved() : 0); });
+std::uint64_t rma_segment::moved(const neighbour* peer) const noexcept {
+    const auto of = [](const neighbour& n) { return n.bulk ? n.bulk->moved() : std::uint64_t{0}; };
+    if (peer != nullptr) return of(*peer);
+    return std::accumulate(neighbours.begin(), neighbours.end(), std::uint64_t{0},
+                           [&](std::uint64_t sum, const neighbour& n) { return sum + of(n); });
 }
 
 exposure_counts rma_segment::counts() const noexcept {

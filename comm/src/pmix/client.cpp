@@ -50,7 +50,11 @@ class client {
         require(std::min(handler, PMIX_SUCCESS), "PMIx_Register_event_handler"); // a positive result is its number
         ranks_ = static_cast<int>(job_size());
     }
-    ~client() { finalize_(nullptr, 0); } // otherwise the launcher takes the end of this process for a failure
+    ~client() {
+        // Otherwise the launcher takes the end of this process for a failure. In a child of fork() it would wait for
+        // threads that only its parent has.
+        if (getpid() == pid_) finalize_(nullptr, 0);
+    }
     client(const client&) = delete;
     client& operator=(const client&) = delete;
 
@@ -198,6 +202,7 @@ class client {
     decltype(&::PMIx_Error_string) error_string_ = nullptr;
     decltype(&::PMIx_Get_version) version_ = nullptr;
     pmix_proc_t self_{};
+    pid_t pid_ = getpid();
     int ranks_ = 0;
     int gathers_ = 0;
 };

@@ -56,11 +56,14 @@ struct messenger_options {
     // These must be equal on all ranks.
     std::string name = "messages"; ///< in error messages and reports
     /// Messages per peer that may arrive before their receive is posted; 1 to most_unexpected. When there is no more
-    /// room, that peer's next messages stay at the peer, and its sends under way, until receives are posted. Memory:
+    /// room, that peer's next messages stay at the peer, and its sends under way, until receives are posted. The same
+    /// happens, whatever their size, behind most_large messages larger than immediate_bytes whose receives are not
+    /// posted: then post receives in the order of the sends, or fewer sends. Memory:
     /// immediate_bytes + 64 for each, touched only when used; and of the slab 29 KiB per rank of the node, with 384 KiB
     /// of address space for copies of what is sent to it, which take memory only when used.
     std::size_t unexpected = 1024;
     static constexpr std::size_t most_unexpected = std::size_t{1} << 32;
+    static constexpr std::size_t most_large = 64;
     static constexpr std::size_t largest_immediate = 1024;
     /// Largest immediate message; at most largest_immediate. Within a node, 4 messages of more than 40 bytes can be on
     /// their way to a peer; later ones stay with their sender until the peer takes them.
@@ -72,7 +75,7 @@ struct messenger_options {
     /// apart but 1.3 times as long when they are near. Messages of 32 KiB and more are copied this way in any case
     /// while the cores are found to be far apart (job_options::path, streaming_watch.hpp).
     std::size_t streamed_bytes = std::numeric_limits<std::size_t>::max();
-    /// Size of a frame, the unit in which messages are sent to a peer over a network. A message that fits, with 48
+    /// Size of a frame, the unit in which messages are sent to a peer over a network. A message that fits, with 40
     /// bytes of overhead, goes at once, small ones together; a longer one is only announced until its receive calls for
     /// it. Memory per such peer: 12 frames, plus 64 that are touched when messages that are not immediate arrive before
     /// their receives. 0: room for 64 KiB over libfabric's tcp, 32 KiB over mpi, 16 KiB over networks that bypass the
@@ -159,8 +162,10 @@ class messenger {
     [[nodiscard]] status wait_any(std::span<message_request* const> requests) noexcept;
     /// wait_all() that returns status::timed_out after that time; the job and the requests continue.
     [[nodiscard]] status wait_all_for(std::span<message_request> requests, std::chrono::nanoseconds longest) noexcept;
-    /// Makes progress until none of the requests needs this rank any more; for a send that means that its receiver has
-    /// called for it. Returns status::timed_out after that time; the job and the requests continue.
+    /// Makes progress until all sends among the requests are started: a small one has left; of a larger one over a
+    /// network the receiver has called for all bytes, and they have left; one within the node is announced, and its
+    /// receiver copies it, with this rank's help only if it can neither map nor read that memory. Receives count as
+    /// started. Returns status::timed_out after that time; the job and the requests continue.
     [[nodiscard]] status start_all(std::span<message_request> requests, std::chrono::nanoseconds longest) noexcept;
     /// True if a message is there that such a receive would get; `info` then holds its source, tag and size. If its
     /// sender withdraws it before it is received, the receive waits for the next. A loop around it must also check

@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -101,8 +102,9 @@ class exposure {
     [[nodiscard]] std::string pending() const;
 
   private:
+    /// Waits for neighbour `of`, or for any.
     template <class Done>
-    status until(int peer, Done done) noexcept;
+    status until(std::optional<std::size_t> of, Done done) noexcept;
     bool came(std::size_t n, int half, std::uint64_t epoch) noexcept;
     [[nodiscard]] bool completed(std::size_t& n) noexcept;
     [[nodiscard]] bool failed_meanwhile(std::size_t n) noexcept;
