@@ -44,7 +44,7 @@ struct known_layout {
 constexpr known_layout known[]{{1, 0x092f2f302f248ea6},  {2, 0x346c6f79324e38b2},  {3, 0xc5147cec20e3781f},
                                {4, 0x7a718f2675f72361},  {5, 0xee2977c8e55d87ac},  {6, 0x2537bf23d579736c},
                                {7, 0x1b6a2042a3dd8d51},  {8, 0x48b6b95407b336d7},  {9, 0x0da60f27804fbb2d},
-                               {10, 0x10361473e44ff274}, {11, 0x10361473e44ff274}, {12, 0xb4e083285208b4c7}};
+                               {10, 0x10361473e44ff274}, {11, 0x10361473e44ff274}, {12, 0xf667c55988588f9f}};
 
 std::uint64_t fingerprint_of(std::string_view bytes) { // FNV-1a
     std::uint64_t h = 0xcbf29ce484222325;
@@ -111,8 +111,10 @@ void add_slabs(facts& all) {
     all.add_object("link_layout", *link, link->farewell, link->cells_taken, link->slots_taken, link->ring.of(0),
                    link->ring.of(1), link->slot[0], link->slot[1], link->slot[1].cell, *link->slot[1].line(0),
                    link->record[0], link->record[1]);
-    const message_cell& c = link->ring.of(0);
+    const ring_cell& in_ring = link->ring.of(0);
+    const message_cell& c = in_ring;
     all.add_object("message_cell", c, c.number, c.tag, c.context, c.bytes, c.slots_taken, c.payload);
+    all.add_object("ring_cell", in_ring, in_ring.line);
     all.add("message_cell kinds", message_cell::withdrawn);
     const announcement a;
     all.add_object("announcement", a, a.bytes, a.place.address, a.place.in_slab, a.generation, a.record);

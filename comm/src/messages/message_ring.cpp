@@ -11,7 +11,6 @@
 namespace halocline::comm {
 namespace {
 
-constexpr std::size_t in_cell = sizeof message_cell::payload;
 constexpr std::size_t in_line = message_slot::line_bytes;
 
 std::size_t lines_of(std::size_t bytes) noexcept { return (bytes + in_line - 1) / in_line; }
@@ -48,10 +47,10 @@ bool ring_writer::look_for_slots() noexcept {
 
 bool ring_writer::send(std::span<const std::byte> data, label l) noexcept {
     const std::size_t bytes = data.size();
-    if (bytes <= in_cell) {
-        message_cell* const cell = free_cell();
+    if (bytes <= ring_cell::line_bytes) {
+        ring_cell* const cell = free_cell();
         if (cell == nullptr) return false;
-        copy_line(cell->payload, data.data(), bytes);
+        copy_line(cell->place_of(bytes), data.data(), bytes);
         publish(*cell, cells_sent_++ + slots_sent_ + 1, static_cast<std::uint32_t>(bytes), l);
         return true;
     }
@@ -64,7 +63,7 @@ bool ring_writer::send(std::span<const std::byte> data, label l) noexcept {
         for_each_line(*slot, bytes,
                       [&](std::size_t at, std::byte* line, std::size_t n) { copy_line(line, data.data() + at, n); });
     publish(slot->cell, cells_sent_ + ++slots_sent_, static_cast<std::uint32_t>(bytes), l);
-    if (bytes <= in_line || moved) return true; // one line arrives together with the cell's
+    if (moved) return true;
     // The next message often has the same size. Its cell is left alone: the reader is polling that one.
     const message_slot& next = slots_[slots_sent_ % link_layout::slots];
     for (std::size_t i = 0; i < lines_of(bytes); ++i) prefetch_for_writing(next.line(i));

@@ -71,7 +71,7 @@ class ring_writer {
     /// The rest of announce().
     void publish_announced(label l, std::uint32_t kind) noexcept;
     /// nullptr: the reader has not taken enough yet.
-    message_cell* free_cell() noexcept {
+    ring_cell* free_cell() noexcept {
         return cells_sent_ - cells_taken_ < cell_ring::size || look_for_cells() ? &ring_->of(cells_sent_) : nullptr;
     }
     message_slot* free_slot() noexcept {
@@ -103,12 +103,14 @@ class ring_reader {
     struct place {
         const message_cell* cell = nullptr; ///< nullptr: nothing has arrived
         const message_slot* slot = nullptr; ///< the slot that the cell belongs to; nullptr: it is in the ring
+        /// Pre: it is.
+        [[nodiscard]] const ring_cell& in_ring() const noexcept { return static_cast<const ring_cell&>(*cell); }
     };
     enum class arrival { none, in_cell, in_slot };
     /// The two places where the next message may arrive, looked up once for many polls.
     class awaited {
       public:
-        awaited(const message_cell& cell, const message_slot& slot, std::uint64_t number)
+        awaited(const ring_cell& cell, const message_slot& slot, std::uint64_t number)
             : cell_(&cell), slot_(&slot), number_(number) {}
         [[nodiscard]] arrival look() const noexcept {
             const bool in_cell = cell_->number.load(std::memory_order_acquire) == number_,
@@ -120,7 +122,7 @@ class ring_reader {
         [[nodiscard]] place slot() const noexcept { return {&slot_->cell, slot_}; }
 
       private:
-        const message_cell* cell_;
+        const ring_cell* cell_;
         const message_slot* slot_;
         std::uint64_t number_;
     };
@@ -136,12 +138,15 @@ class ring_reader {
         }
         return {};
     }
-    /// Copies the payload of an immediate message from where it lies.
+    /// Copies the payload of an immediate message from where it lies. By branches, which the core predicts: it would
+    /// wait for an address that depends on what has arrived.
     [[gnu::always_inline]] void copy(std::byte* to, place from, std::size_t bytes) const noexcept {
         if (from.slot != nullptr)
             copy_from_slot(to, *from.slot, bytes);
-        else
+        else if (bytes <= sizeof from.cell->payload)
             copy_line(to, from.cell->payload, bytes);
+        else
+            copy_line(to, from.in_ring().line, bytes);
     }
     [[nodiscard]] std::uint64_t slots_taken() const noexcept { return slots_taken_; }
     [[nodiscard]] std::uint64_t taken() const noexcept { return cells_taken_ + slots_taken_; }
@@ -162,12 +167,16 @@ class ring_reader {
         if (p.slot != nullptr)
             prefetch(slots_[(slots_taken_ + 1) % link_layout::slots], p.cell->bytes);
         else
-            __builtin_prefetch(&ring_->of(cells_taken_ + cells_ahead));
+            prefetch(ring_->of(cells_taken_ + cells_ahead), p.cell->bytes);
     }
 
   private:
     static constexpr std::uint64_t cells_ahead = 4;
     /// Begins to fetch a message of that size.
+    static void prefetch(const ring_cell& cell, std::size_t bytes) noexcept {
+        __builtin_prefetch(&cell);
+        if (bytes > sizeof cell.payload && bytes <= sizeof cell.line) __builtin_prefetch(cell.line);
+    }
     void prefetch(const message_slot& slot, std::size_t bytes) const noexcept;
     void prefetch_payload(const message_slot& slot, std::size_t bytes) const noexcept;
     void copy_from_slot(std::byte* to, const message_slot& slot, std::size_t bytes) const noexcept;

@@ -65,7 +65,7 @@ struct messenger_options {
     static constexpr std::size_t most_unexpected = std::size_t{1} << 32;
     static constexpr std::size_t most_large = 64;
     static constexpr std::size_t largest_immediate = 1024;
-    /// Largest immediate message; at most largest_immediate. Within a node, 4 messages of more than 40 bytes can be on
+    /// Largest immediate message; at most largest_immediate. Within a node, 4 messages of more than 64 bytes can be on
     /// their way to a peer; later ones stay with their sender until the peer takes them.
     std::size_t immediate_bytes = 1024;
     /// Smallest synergistic message.
