@@ -221,6 +221,7 @@ std::int64_t aggregation::orthonormalise(int g, int chirality, const replacement
 }
 
 void aggregation::prolong(lattice::field<float>& y, const lattice::field<float>& x) const noexcept {
+    y.mark_written();
     const lattice::block_layout& b = blocks();
     const int w = b.lane_width;
     for (int g = 0; g < b.groups[0] + b.groups[1]; ++g)
@@ -244,6 +245,8 @@ void aggregation::restrict(lattice::field<float>& x, const lattice::field<float>
 }
 
 void aggregation::restrict(std::span<const batch> batches) const noexcept {
+    for (const batch& fields : batches)
+        for (lattice::field<float>& x : fields.x) x.mark_written();
     for (int g = 0; g < blocks().groups[0] + blocks().groups[1]; ++g)
         for (int c = 0; c < 2; ++c) // every batch reads the same data: the vectors of one chirality in one group
             for (const batch& fields : batches) restrict_group(g, c, fields);
@@ -276,6 +279,7 @@ void aggregation::restrict_group(int g, int chirality, const batch& fields) cons
 }
 
 void aggregation::column(lattice::field<float>& v, int i, int chirality) const noexcept {
+    v.mark_written();
     const std::ptrdiff_t n = std::ptrdiff_t{half_spinor} * blocks().lane_width;
     for (std::int64_t o = 0; o < fine_->outer_sites(); ++o) {
         std::copy_n(columns_.outer(o) + (chirality * vectors_ + i) * n, n, v.outer(o) + chirality * n);

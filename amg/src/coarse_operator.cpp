@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
+#include <string>
 
 namespace halocline::amg {
 namespace {
@@ -48,11 +50,19 @@ std::vector<int> ghost_places(coordinate plane, int mu, int parities) {
     std::string grids;
     for (const coordinate& grid : lattice::admissible_rank_grids(cut.global(), cut.ranks(), block))
         grids += (grids.empty() ? "" : ", ") + lattice::to_string(grid);
-    throw input_error("rank grid " + lattice::to_string(cut.rank_grid()) + " cuts " + "xyzt"[mu] + " at " +
-                      std::to_string(at) + ", inside a block of " + lattice::to_string(block) +
+    throw input_error("rank grid " + lattice::to_string(cut.rank_grid()) + " cuts " + lattice::dimension_name[mu] +
+                      " at " + std::to_string(at) + ", inside a block of " + lattice::to_string(block) +
                       "; with multigrid, cuts fall on block boundaries. " +
                       (grids.empty() ? "No rank grid of " + std::to_string(cut.ranks()) + " ranks does that"
                                      : "Rank grids that do: " + grids));
+}
+
+/// Err: input_error: the matrices of one site are more numbers than a field has components.
+void require_few_vectors(int vectors, std::int64_t reals_of_a_site) {
+    if (reals_of_a_site > std::numeric_limits<int>::max())
+        throw input_error("too many test vectors: " + std::to_string(vectors) +
+                          " make the matrices of one coarse site " + std::to_string(reals_of_a_site) +
+                          " numbers; at most " + std::to_string(std::numeric_limits<int>::max()) + " can be stored");
 }
 
 } // namespace
@@ -63,7 +73,7 @@ lattice::decomposition coarse_decomposition(const lattice::decomposition& cut, c
     for (int mu = 0; mu < dimensions; ++mu) {
         if (block[mu] < 1 || global[mu] % block[mu] != 0)
             throw input_error("blocks of " + lattice::to_string(block) + " do not divide the lattice " +
-                              lattice::to_string(global) + ": in " + "xyzt"[mu] +
+                              lattice::to_string(global) + ": in " + lattice::dimension_name[mu] +
                               " the block extent must be a divisor of " + std::to_string(global[mu]));
         global[mu] /= block[mu];
         for (int c : cut.cuts(mu)) {
@@ -87,6 +97,7 @@ coarse_operator::coarse_operator(const comm::job& j, const lattice::decompositio
     const lattice::box box = coarse.local_box(j.rank());
     origin_ = box.origin;
     choose_directions(coarse.global());
+    require_few_vectors(vectors, (static_cast<std::int64_t>(directions_.size()) + 1) * block_reals_);
     make_plans(coarse);
     split_by_parity(box);
     list_sent_sites();
@@ -96,10 +107,12 @@ coarse_operator::coarse_operator(const comm::job& j, const lattice::decompositio
     const int odd = parities_ == 2 ? sites - sublattices_[0].last : 0;
     half_ = row_of_sites(parities_ == 2 ? sublattices_[0].last : sites);
     const int matrices = static_cast<int>(directions_.size()) + 1;
-    matrices_ = lattice::field<float>(row_of_sites(sites), matrices * static_cast<int>(block_reals_));
-    inverses_ = lattice::field<float>(row_of_sites(odd), static_cast<int>(block_reals_));
-    odd_hops_ = lattice::field<float>(row_of_sites(odd), components());
-    odd_solved_ = lattice::field<float>(row_of_sites(odd), components());
+    j.collectively([&] {
+        matrices_ = lattice::field<float>(row_of_sites(sites), matrices * static_cast<int>(block_reals_));
+        inverses_ = lattice::field<float>(row_of_sites(odd), static_cast<int>(block_reals_));
+        odd_hops_ = lattice::field<float>(row_of_sites(odd), components());
+        odd_solved_ = lattice::field<float>(row_of_sites(odd), components());
+    });
 }
 
 /// If both neighbours are the same site (global extent 2) they share one link, the high one; a site that is its own
@@ -163,7 +176,7 @@ void coarse_operator::list_terms(const lattice::decomposition& coarse, const lat
                     remote.push_back({d, places[f.mu][index_in_plane(x, f.mu, box.extents)]});
                     continue;
                 }
-                y[f.mu] = (y[f.mu] + coarse.global()[f.mu]) % coarse.global()[f.mu];
+                y = lattice::wrapped(y, coarse.global());
                 now.local[position - now.first].push_back(
                     {d, static_cast<int>(order_->position(lattice::lexicographic_index(y, box.extents)))});
             }
@@ -215,6 +228,7 @@ comm::status coarse_operator::hop(int target_parity, const hop_operands& f) noex
 }
 
 comm::status coarse_operator::apply(lattice::field<float>& y, const lattice::field<float>& x) noexcept {
+    y.mark_written();
     if (parities_ == 1) {
         start(0, x.data());
         return hop(0, {.y = y.data(), .x = x.data(), .own = x.data()});
@@ -236,6 +250,7 @@ void coarse_operator::minus_inverse(float* y, const float* x) const noexcept {
 }
 
 comm::status coarse_operator::apply_schur(lattice::field<float>& y, const lattice::field<float>& x) noexcept {
+    y.mark_written();
     // w_o = D_oe x_e
     start(0, x.data());
     const comm::status first = hop(1, {.y = odd_hops_.data(), .x = x.data()});
@@ -247,6 +262,7 @@ comm::status coarse_operator::apply_schur(lattice::field<float>& y, const lattic
 }
 
 comm::status coarse_operator::reduce(lattice::field<float>& y, const lattice::field<float>& b) noexcept {
+    y.mark_written();
     minus_inverse(odd_solved_.data(), b.data() + std::ptrdiff_t{sublattices_[1].first} * components());
     start(1, odd_solved_.data());
     std::copy_n(b.data(), std::ptrdiff_t{sublattices_[0].last} * components(), y.data());
@@ -255,6 +271,7 @@ comm::status coarse_operator::reduce(lattice::field<float>& y, const lattice::fi
 
 comm::status coarse_operator::reconstruct(lattice::field<float>& x, const lattice::field<float>& xe,
                                           const lattice::field<float>& b) noexcept {
+    x.mark_written();
     const std::ptrdiff_t odd = std::ptrdiff_t{sublattices_[1].first} * components();
     start(0, xe.data());
     std::copy_n(xe.data(), odd, x.data());

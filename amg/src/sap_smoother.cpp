@@ -11,6 +11,7 @@ sap_smoother::sap_smoother(dirac::wilson_clover<float>& d, int block_steps)
 
 comm::status sap_smoother::from_zero(lattice::field<float>& x, const lattice::field<float>& b, int sweeps) noexcept {
     std::fill(x.values().begin(), x.values().end(), 0.0F);
+    x.mark_written();
     r_.copy_from(b);
     return sweep(x, sweeps);
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/amg/solver.hpp>
 
+#include "collectively_made.hpp"
+
 #include <halocline/base/error.hpp>
 #include <halocline/base/stopwatch.hpp>
 
 #include <algorithm>
 #include <array>
 #include <iomanip>
-#include <limits>
 #include <sstream>
 #include <string>
 
@@ -16,24 +17,24 @@ namespace {
 
 /// Err: input_error: an option out of range.
 const solver_options& checked(const solver_options& o) {
-    const auto within = [](const char* name, auto value, auto least, auto most) {
-        if (value >= least && value <= most) return;
+    const auto within = []<class T>(const char* name, T value, const option_range<T>& range) {
+        if (value >= range.least && value <= range.most) return;
         std::ostringstream text;
-        text << "solver_options::" << name << " = " << value << ": must be from " << least << " to " << most;
+        text << "solver_options::" << name << " = " << value << ": must be from " << range.least << " to "
+             << range.most;
         throw input_error(text.str());
     };
-    constexpr int many = 1'000'000;
-    constexpr double least_tolerance = 1e-300;
-    within("setup_iterations", o.setup_iterations, 0, many);
-    within("sweeps", o.sweeps, 1, many);
-    within("block_steps", o.block_steps, 1, many);
-    within("coarse_tolerance", o.coarse_tolerance, least_tolerance, 1.0);
-    within("coarse_restart_length", o.coarse_restart_length, 1, longest_restart);
-    within("coarse_max_restarts", o.coarse_max_restarts, 1, many);
-    within("tolerance", o.tolerance, least_tolerance, 1.0);
-    within("restart_length", o.restart_length, 1, longest_restart);
-    within("max_restarts", o.max_restarts, 1, many);
-    within("max_iterations", o.max_iterations, 0, std::numeric_limits<int>::max());
+    if (o.coarse_level) within("vectors", o.vectors, ranges.vectors);
+    within("setup_iterations", o.setup_iterations, ranges.setup_iterations);
+    within("sweeps", o.sweeps, ranges.sweeps);
+    within("block_steps", o.block_steps, ranges.block_steps);
+    within("coarse_tolerance", o.coarse_tolerance, ranges.tolerance);
+    within("coarse_restart_length", o.coarse_restart_length, ranges.restart_length);
+    within("coarse_max_restarts", o.coarse_max_restarts, ranges.max_restarts);
+    within("tolerance", o.tolerance, ranges.tolerance);
+    within("restart_length", o.restart_length, ranges.restart_length);
+    within("max_restarts", o.max_restarts, ranges.max_restarts);
+    within("max_iterations", o.max_iterations, ranges.max_iterations);
     return o;
 }
 
@@ -70,7 +71,7 @@ std::shared_ptr<const lattice::site_order> blocked_order(const comm::job& j, con
         static_cast<void>(coarse_decomposition(cut, block)); // its errors name the rank grids that would do
         const lattice::box local = cut.local_box(j.rank());
         const int width =
-            options.lane_width > 0 ? options.lane_width : dirac::preferred_lane_width(local, cut.global(), block);
+            options.lane_width != 0 ? options.lane_width : dirac::preferred_lane_width(local, cut.global(), block);
         order = lattice::site_order::blocked(local, cut.global(), block, width);
     });
     return order;
@@ -96,8 +97,15 @@ solver::solver(const comm::job& j, const lattice::decomposition& cut, const dira
       hierarchy_(j, cut, d32_, options),
       sum_(j, std::max(2 * (options.restart_length + 2), most_times), cut.rank_order()),
       space_(d_.order(), lattice::spinor_components, sum_, 2 * (options.restart_length + 2)),
-      work_(space_, options.restart_length), x_(space_.make()), b_(space_.make()),
-      x32_(d_.order(), lattice::spinor_components), b32_(d_.order(), lattice::spinor_components) {}
+      work_(collectively_made(
+          j, [&] { return solvers::fgmres_workspace<lattice::field<double>>(space_, options.restart_length); })) {
+    j.collectively([&] {
+        x_ = space_.make();
+        b_ = space_.make();
+        x32_ = lattice::field<float>(d_.order(), lattice::spinor_components);
+        b32_ = lattice::field<float>(d_.order(), lattice::spinor_components);
+    });
+}
 
 void solver::setup() {
     const stopwatch watch;
@@ -144,6 +152,7 @@ solver_report solver::solve(lattice::field<double>& x, const lattice::field<doub
     report.solve_seconds = watch.seconds();
     if (report.outer.communication != comm::status::ok) job_.fail(report.outer.communication, "the solve");
     reorder(x, x_);
+    x.mark_written();
 
     report.setup_seconds = setup_seconds_;
     report.coarse = hierarchy_.coarse_level().costs();

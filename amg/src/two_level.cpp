@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/amg/two_level.hpp>
 
+#include "collectively_made.hpp"
 #include "norm_text.hpp"
 
 #include <halocline/base/error.hpp>
@@ -39,11 +40,14 @@ coarse_solver::coarse_solver(const comm::job& j, coarse_operator& d, const solve
                              std::span<const int> rank_order)
     : d_(&d), sum_(j, 2 * (options.coarse_restart_length + 2), rank_order), options_(coarse_options(options)),
       space_(d.bipartite() ? d.half_order() : d.order(), d.components(), sum_, 2 * (options.coarse_restart_length + 2)),
-      work_(space_, options.coarse_restart_length, false) {
-    if (d.bipartite()) {
+      work_(collectively_made(j, [&] {
+          return solvers::fgmres_workspace<lattice::field<float>>(space_, options.coarse_restart_length, false);
+      })) {
+    if (!d.bipartite()) return;
+    j.collectively([&] {
         b_ = space_.make();
         x_ = space_.make();
-    }
+    });
 }
 
 comm::status coarse_solver::operator()(lattice::field<float>& x, const lattice::field<float>& b) {
@@ -53,8 +57,10 @@ comm::status coarse_solver::operator()(lattice::field<float>& x, const lattice::
     const auto gmres = [&](auto&& a, const lattice::field<float>& rhs, lattice::field<float>& solution) {
         const solvers::solve_report report = solvers::gmres(space_, a, rhs, solution, work_, options_);
         costs_.iterations += static_cast<std::uint64_t>(report.iterations);
-        if (report.status == solvers::solve_status::not_finite) // the solution is 0 then, which looks like an answer
+        if (report.status == solvers::solve_status::not_finite) { // the solution is 0 then, which looks like an answer
             std::ranges::fill(solution.values(), std::numeric_limits<float>::quiet_NaN());
+            solution.mark_written();
+        }
         return ok(report.communication);
     };
     if (d_->bipartite()) {
@@ -96,11 +102,16 @@ two_level::two_level(const comm::job& j, const lattice::decomposition& cut, dira
                      const solver_options& options)
     : job_(j), options_(with_needed_vectors(options)), global_(cut.global()), local_(cut.local_box(j.rank())), d_(&d),
       coarse_cut_(coarse_decomposition(cut, d.order()->blocks()->block)),
-      p_(d.order(), coarse_site_order(coarse_cut_, j.rank()), options_.vectors),
+      p_(collectively_made(
+          j, [&] { return aggregation(d.order(), coarse_site_order(coarse_cut_, j.rank()), options_.vectors); })),
       dc_(j, coarse_cut_, p_.coarse(), options_.vectors), solve_(j, dc_, options_, cut.rank_order()),
-      smooth_(d, options.block_steps), sum_(j, 64, cut.rank_order()),
-      space_(d.order(), lattice::spinor_components, sum_), xc_(p_.coarse(), p_.coarse_components()),
-      bc_(p_.coarse(), p_.coarse_components()) {}
+      smooth_(collectively_made(j, [&] { return sap_smoother(d, options.block_steps); })),
+      sum_(j, 64, cut.rank_order()), space_(d.order(), lattice::spinor_components, sum_) {
+    j.collectively([&] {
+        xc_ = lattice::field<float>(p_.coarse(), p_.coarse_components());
+        bc_ = lattice::field<float>(p_.coarse(), p_.coarse_components());
+    });
+}
 
 std::vector<std::string> two_level::notes() const {
     std::vector<std::string> notes;

@@ -67,14 +67,14 @@ std::string describe_dry_run(const comm::job& j, const problem& p, const setting
         const auto& cuts = p.cut.cuts(mu);
         for (std::size_t i = 0; i + 1 < cuts.size(); ++i)
             parts += (i ? " + " : "") + std::to_string(cuts[i + 1] - cuts[i]);
-        append_line(out, "  %c            %s", "xyzt"[mu], parts.c_str());
+        append_line(out, "  %c            %s", lattice::dimension_name[mu], parts.c_str());
     }
     append_line(out, "rank order     %s", describe_rank_order(j.nodes(), p.cut).c_str());
 
     // Where the coarse lattice is two sites wide, both neighbours of a site are one, whose links were added up.
     lattice::coordinate coarse_faces{};
     for (int mu = 0; mu < dimensions; ++mu) coarse_faces[mu] = p.cut.global()[mu] / p.blocks[mu] == 2 ? 1 : 2;
-    const double coarse_components = 2.0 * s.vectors;
+    const double coarse_components = 2.0 * s.solver.vectors;
     append_line(out, "%s", "");
     append_line(out, "%4s %-12s %-14s %10s %10s %12s %12s", "rank", "position", "local box", "memory MiB", "messages",
                 "fine KiB", "coarse KiB");

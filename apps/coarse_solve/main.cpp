@@ -25,25 +25,6 @@ namespace {
 
 using lattice::field;
 
-amg::solver_options solver_options_of(const settings& s, const lattice::coordinate& blocks) {
-    amg::solver_options options;
-    options.blocks = blocks;
-    options.vectors = s.vectors;
-    options.setup_iterations = s.setup_iterations;
-    options.sweeps = s.sweeps;
-    options.block_steps = s.block_steps;
-    options.coarse_tolerance = s.coarse_tolerance;
-    options.coarse_restart_length = s.coarse_restart_length;
-    options.coarse_max_restarts = s.coarse_max_restarts;
-    options.seed = s.seed;
-    options.tolerance = s.tolerance;
-    options.restart_length = s.restart_length;
-    options.max_restarts = s.max_restarts;
-    options.max_iterations = s.max_iterations;
-    options.stagnation_stop = s.stagnation_stop;
-    return options;
-}
-
 /// Sums quantities of whole fields over the job.
 class totals {
   public:
@@ -139,7 +120,20 @@ double allowance(const settings& s, const run_result& result) {
     constexpr double most = 1e-14; // makes no difference to ordinary tolerances
     const double norm_of_d = std::abs(4 + s.op.m0) + 8 + 3 * std::abs(s.op.csw); // at most: mass, hops, clover term
     const double rounding = u * norm_of_d * result.solution_norm / result.rhs_norm;
-    return std::max(1e-3 * s.tolerance, std::min(rounding, most));
+    return std::max(1e-3 * s.solver.tolerance, std::min(rounding, most));
+}
+
+/// The recurrence of a solver goes on where rounding has taken over, and says nothing of it.
+void note_contradicted_recurrence(run_result& result) {
+    constexpr double most = 2; // rounding that matters to nobody stays well below that
+    const double told = result.solve.outer.history.empty() ? 0 : result.solve.outer.history.back();
+    if (!(told > 0) || !(result.true_relative_residual > most * told)) return;
+    char text[200];
+    std::snprintf(text, sizeof text,
+                  "the true relative residual, %.3e, is %.3g times the last one of the history, %.3e: rounding has "
+                  "taken over the solver's recurrence, as it does if D is singular",
+                  result.true_relative_residual, result.true_relative_residual / told, told);
+    result.solve.notes.emplace_back(text);
 }
 
 /// Checks the fast operator's result with the plain reference operator.
@@ -154,21 +148,23 @@ void judge(const comm::job& j, const problem& task, const settings& s, dirac::re
     const bool owns_site_0 = task.cut.owner({0, 0, 0, 0}) == j.rank();
     result.first_component = total.reduce(owns_site_0 ? std::complex<double>(x.at(0, 0), x.at(0, 1)) : 0.0);
     result.true_relative_residual = result.rhs_norm > 0 ? total.norm(r) / result.rhs_norm : 0;
-    result.converged = result.solve.converged() &&
-                       (result.rhs_norm == 0 || result.true_relative_residual <= s.tolerance + allowance(s, result));
+    result.converged =
+        result.solve.converged() &&
+        (result.rhs_norm == 0 || result.true_relative_residual <= s.solver.tolerance + allowance(s, result));
+    note_contradicted_recurrence(result);
 }
 
 /// The settings with what was chosen, and with the boundary that the links have.
 settings in_force(settings s, const problem& task, const dirac::verified_links& verified) {
     s.grid = task.cut.global();
     s.rank_grid = task.cut.rank_grid();
-    s.blocks = task.blocks;
+    s.solver.blocks = task.blocks;
     if (verified.open_in_t) s.op.boundaries[3] = lattice::boundary::open;
     return s;
 }
 
 void note_unreachable_tolerance(const program& p, const settings_reader& given) {
-    if (given.values().tolerance < 1e-15)
+    if (given.values().solver.tolerance < 1e-15)
         p.print(
             "note: " + given.as_given("solver.tolerance") +
             " is near the rounding of doubles: the residual may stay above it, for all iterations that are allowed");
@@ -212,8 +208,8 @@ int solve(program& p, int argc, const char* const* argv) {
     check_output(p, "--solution", command.solution, inputs_and("--json", command.json, command));
     const text_output json(p, "--json", command.json, inputs_and("--solution", command.solution, command));
 
-    const problem task =
-        define_problem(j, command.reader, command.dry_run, [&](std::string_view line) { p.print(line); });
+    const problem task = define_problem(j, command.reader, command.dry_run, command.solution,
+                                        [&](std::string_view line) { p.print(line); });
     if (command.dry_run) {
         p.print(describe_dry_run(j, task, s));
         for (const std::string& file : {command.json, command.solution})
@@ -236,7 +232,9 @@ int solve(program& p, int argc, const char* const* argv) {
     const auto b = make_right_hand_side(j, task, s); // a damaged file is reported before the work
     check_range(b, command.reader, total);
 
-    amg::solver solver(j, task.cut, links, s.op, solver_options_of(s, task.blocks));
+    amg::solver_options options = s.solver;
+    options.blocks = task.blocks;
+    amg::solver solver(j, task.cut, links, s.op, options);
     auto x = make_spinors(j, task);
     run_solver(p, solver, x, b, result);
     judge(j, task, s, reference, total, x, b, result);

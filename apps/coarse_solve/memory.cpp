@@ -44,12 +44,12 @@ double lexicographic_bytes(const coordinate& extents) {
 /// On a place of the blocked order, which has more of them than sites if lanes stay empty.
 double blocked_bytes(const settings& s, int directions) {
     const double d = links + 2 * clover; // the clover term and its inverse
-    const double x_and_b = 2 * spinor, krylov = spinor * (2 * s.restart_length + 1);
+    const double x_and_b = 2 * spinor, krylov = spinor * (2 * s.solver.restart_length + 1);
     const double fp64 = d + krylov + x_and_b;
 
-    const double smoother = 2 * spinor, interpolation = spinor * s.vectors;
+    const double smoother = 2 * spinor, interpolation = spinor * s.solver.vectors;
     const double fp32 = d + x_and_b + smoother + interpolation;
-    const double test_vectors = spinor * (s.vectors + 1), column = spinor;
+    const double test_vectors = spinor * (s.solver.vectors + 1), column = spinor;
     const double images = spinor * columns_at_once * (directions + 1);
     const double set_up = test_vectors + column + images; // in fp32, while everything else is there
     return 8 * fp64 + 4 * (fp32 + set_up);
@@ -57,10 +57,10 @@ double blocked_bytes(const settings& s, int directions) {
 
 /// On a coarse site.
 double coarse_bytes(const settings& s, const coordinate& coarse, int directions) {
-    const double n = 2.0 * s.vectors, matrix = n * n;
+    const double n = 2.0 * s.solver.vectors, matrix = n * n;
     const bool odd_even = std::ranges::all_of(coarse, [](int e) { return e % 2 == 0; });
     const double inverses = odd_even ? matrix / 2 : 0;
-    const double krylov = n * (s.coarse_restart_length + 1) * (odd_even ? 0.5 : 1);
+    const double krylov = n * (s.solver.coarse_restart_length + 1) * (odd_even ? 0.5 : 1);
     const double columns = n * columns_at_once * (directions + 1);
     return bytes_per_complex * (matrix * (directions + 1) + inverses + krylov + columns);
 }

@@ -10,6 +10,7 @@
 #include <halocline/lattice/rank_order.hpp>
 #include <halocline_app/demo_configuration.hpp>
 #include <halocline_app/grid.hpp>
+#include <halocline_app/output_file.hpp>
 
 #include <limits>
 
@@ -56,7 +57,7 @@ coordinate global_extents(const coordinate& file, const settings_reader& given) 
 /// Err: input_error: blocks that don't divide the lattice, or have no room for the test vectors.
 coordinate choose_blocks(const coordinate& global, const settings_reader& given) {
     const settings& s = given.values();
-    const coordinate by_default = amg::default_blocks(global), blocks = s.blocks.value_or(by_default);
+    const coordinate by_default = amg::default_blocks(global), blocks = s.solver.blocks.value_or(by_default);
     for (int mu = 0; mu < lattice::dimensions; ++mu)
         if (global[mu] % blocks[mu] != 0)
             throw input_error(given.as_given("level.0.blocks") + " does not divide the lattice " + to_string(global) +
@@ -65,9 +66,9 @@ coordinate choose_blocks(const coordinate& global, const settings_reader& given)
         return given.origin(key) == "default" ? otherwise : given.as_given(key);
     };
     const std::int64_t most = amg::most_vectors(blocks);
-    if (s.vectors > most)
+    if (s.solver.vectors > most)
         throw input_error(
-            given_or("level.0.vectors", "--vectors " + std::to_string(s.vectors) + ", the default") +
+            given_or("level.0.vectors", "--vectors " + std::to_string(s.solver.vectors) + ", the default") +
             ": too many for " + given_or("level.0.blocks", "--blocks " + to_string(blocks) + ", the default here") +
             "; such a block has room for " + std::to_string(most) + ": take at most as many, or larger blocks");
     return blocks;
@@ -85,7 +86,7 @@ void check_blocks(const coordinate& global, const coordinate& blocks, int ranks,
 lattice::decomposition cut_lattice(const coordinate& global, const coordinate& blocks, int ranks,
                                    const settings_reader& given, std::string& why) {
     const settings& s = given.values();
-    check_blocks(global, blocks, ranks, s.vectors);
+    check_blocks(global, blocks, ranks, s.solver.vectors);
     const auto choice = lattice::choose_rank_grid(global, ranks, blocks);
     if (s.rank_grid) check_rank_grid(given.as_given("lattice.mpi"), *s.rank_grid, global, blocks, ranks);
     why = s.rank_grid ? "given by " + given.origin("lattice.mpi") : choice.why;
@@ -108,7 +109,7 @@ std::optional<lattice::spinor_file> open_source(const comm::job& j, const settin
 
 } // namespace
 
-problem define_problem(const comm::job& j, const settings_reader& given, bool dry_run,
+problem define_problem(const comm::job& j, const settings_reader& given, bool dry_run, const std::string& solution,
                        const std::function<void(std::string_view)>& tell) {
     const settings& s = given.values();
     lattice::gauge_file file;
@@ -121,6 +122,8 @@ problem define_problem(const comm::job& j, const settings_reader& given, bool dr
     if (s.order_by_nodes) cut = cut.with_rank_order(lattice::rank_order_by_nodes(cut, j.nodes()));
     auto source = open_source(j, given, global);
     if (!dry_run) check_memory(j, s, cut, blocks);
+    constexpr std::int64_t spinor_bytes = lattice::spinor_components * sizeof(double);
+    if (!dry_run) check_room(j, "--solution", solution, lattice::volume(global) * spinor_bytes);
     // Last, because making the demo configuration takes seconds, and bad input should be reported at once.
     if (s.gauge.empty() && !dry_run) {
         const std::string path = demo_configuration(j, tell);
@@ -140,7 +143,7 @@ lattice::field<double> make_right_hand_side(const comm::job& j, const problem& p
     constexpr std::uint32_t random_stream = 0x72687300; // distinct from the streams of the test vectors
     for (std::int64_t site = 0; site < local.volume(); ++site) {
         const std::int64_t global_site = lattice::lexicographic_index(local.site(site), p.cut.global());
-        lattice::site_random random(s.seed, random_stream, static_cast<std::uint64_t>(global_site));
+        lattice::site_random random(s.solver.seed, random_stream, static_cast<std::uint64_t>(global_site));
         for (int c = 0; c < lattice::spinor_components; ++c) {
             const bool real = c % 2 == 0;
             switch (s.rhs.kind) {

@@ -29,9 +29,9 @@ struct problem {
 /// yet; opens the file. Collective.
 /// Err: input_error (grid that disagrees, blocks that don't divide the lattice or have no room for the test vectors,
 /// rank grid that does not fit, with the admissible ones, bad file, a source for another lattice, and, unless this is a
-/// dry run, a lattice that this host's memory can't hold).
-/// `tell` gets lines of progress (rank 0).
-problem define_problem(const comm::job& j, const settings_reader& given, bool dry_run,
+/// dry run, a lattice that this host's memory can't hold, or whose solution has no room on the disk).
+/// `solution`: the file for it; "": none. `tell` gets lines of progress (rank 0).
+problem define_problem(const comm::job& j, const settings_reader& given, bool dry_run, const std::string& solution,
                        const std::function<void(std::string_view)>& tell);
 
 /// The right-hand side on this rank's box, lexicographic, 24 components; verified if read from a file. Collective.

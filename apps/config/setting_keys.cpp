@@ -16,11 +16,24 @@ using config::choice_key, config::integer_key, config::key_name, config::allow_a
     config::real_key, config::switch_key, config::text_key;
 using lattice::coordinate;
 
-setting_key tolerance_key(key_name key, double settings::*member) {
-    return real_key<settings>(std::move(key), member, 1e-300, 1, "a relative residual > 0 and <= 1, like 1e-10");
+/// Where the settings hold an option of the multigrid solver.
+template <class T>
+auto place_of(T amg::solver_options::*option) {
+    return [option](auto& s) -> auto& { return s.solver.*option; };
 }
 
-setting_key coordinate_key(key_name key, std::optional<coordinate> settings::*member) {
+setting_key solver_key(key_name key, int amg::solver_options::*option, const amg::option_range<int>& range) {
+    return integer_key<settings>(std::move(key), place_of(option), range.least, range.most);
+}
+
+setting_key tolerance_key(key_name key, double amg::solver_options::*option) {
+    constexpr amg::option_range<double> range = amg::ranges.tolerance;
+    return real_key<settings>(std::move(key), place_of(option), range.least, range.most,
+                              "a relative residual > 0 and <= 1, like 1e-10");
+}
+
+template <class Member>
+setting_key coordinate_key(key_name key, Member member) {
     return allow_array(
         make_key<settings>(std::move(key), member, read_coordinate, [](const std::optional<coordinate>& c) {
             return c ? lattice::to_string(*c) : std::string("chosen");
@@ -94,32 +107,35 @@ std::vector<setting_key> lattice_and_operator_keys() {
 }
 
 std::vector<setting_key> solver_and_level_keys() {
+    using options = amg::solver_options;
     return {
         right_hand_side_key({"solver", "rhs",
                              "right-hand side: ones, unit (spin 0, colour 0 of site 0), random, or file:PATH, a "
                              "fermion field in SciDAC's format"}),
         integer_key<settings>({"solver", "seed", "of the test vectors and of a random right-hand side"},
-                              &settings::seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max()),
-        tolerance_key({"solver", "tolerance", "relative residual to reach"}, &settings::tolerance),
-        integer_key<settings>({"solver", "restart_length", "outer FGMRES basis"}, &settings::restart_length, 1, 510),
-        integer_key<settings>({"solver", "max_restarts", "outer FGMRES restarts"}, &settings::max_restarts, 1,
-                              1'000'000),
-        integer_key<settings>({"solver", "max_iterations", "outer FGMRES iterations; 0: restart_length * max_restarts"},
-                              &settings::max_iterations, 0, 1'000'000'000),
+                              place_of(&options::seed), std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max()),
+        tolerance_key({"solver", "tolerance", "relative residual to reach"}, &options::tolerance),
+        solver_key({"solver", "restart_length", "outer FGMRES basis"}, &options::restart_length,
+                   amg::ranges.restart_length),
+        solver_key({"solver", "max_restarts", "outer FGMRES restarts"}, &options::max_restarts,
+                   amg::ranges.max_restarts),
+        solver_key({"solver", "max_iterations", "outer FGMRES iterations; 0: restart_length * max_restarts"},
+                   &options::max_iterations, amg::ranges.max_iterations),
         switch_key<settings>({"solver", "stagnation_stop", "stop when the residual no longer falls"},
-                             &settings::stagnation_stop),
+                             place_of(&options::stagnation_stop)),
 
-        coordinate_key({"level.0", "blocks", "Schwarz blocks = aggregates, in sites"}, &settings::blocks),
-        integer_key<settings>({"level.0", "vectors", "test vectors"}, &settings::vectors, 1, 512),
-        integer_key<settings>({"level.0", "setup", "bootstrap set-up iterations"}, &settings::setup_iterations, 0, 100),
-        integer_key<settings>({"level.0", "sweeps", "post-smoothing SAP sweeps"}, &settings::sweeps, 1, 100),
-        integer_key<settings>({"level.0", "block_steps", "minimal-residual steps per block"}, &settings::block_steps, 1,
-                              100),
-        tolerance_key({"level.1", "tolerance", "relative residual of the coarse solve"}, &settings::coarse_tolerance),
-        integer_key<settings>({"level.1", "restart_length", "coarse GMRES basis"}, &settings::coarse_restart_length, 1,
-                              510),
-        integer_key<settings>({"level.1", "max_restarts", "coarse GMRES restarts"}, &settings::coarse_max_restarts, 1,
-                              1000),
+        coordinate_key({"level.0", "blocks", "Schwarz blocks = aggregates, in sites"}, place_of(&options::blocks)),
+        solver_key({"level.0", "vectors", "test vectors"}, &options::vectors, amg::ranges.vectors),
+        solver_key({"level.0", "setup", "bootstrap set-up iterations"}, &options::setup_iterations,
+                   amg::ranges.setup_iterations),
+        solver_key({"level.0", "sweeps", "post-smoothing SAP sweeps"}, &options::sweeps, amg::ranges.sweeps),
+        solver_key({"level.0", "block_steps", "minimal-residual steps per block"}, &options::block_steps,
+                   amg::ranges.block_steps),
+        tolerance_key({"level.1", "tolerance", "relative residual of the coarse solve"}, &options::coarse_tolerance),
+        solver_key({"level.1", "restart_length", "coarse GMRES basis"}, &options::coarse_restart_length,
+                   amg::ranges.restart_length),
+        solver_key({"level.1", "max_restarts", "coarse GMRES restarts"}, &options::coarse_max_restarts,
+                   amg::ranges.max_restarts),
     };
 }
 

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 #include <unistd.h>
 #include <vector>
@@ -63,27 +64,59 @@ fs::path data_folder() {
                                     "; name one in HALOCLINE_DATA_DIR, or give --gauge");
 }
 
-/// Generates with all ranks of `j` and writes to `path`, unless another job has done so in the meantime.
-void generate(const comm::job& j, const std::string& path, const std::function<void(std::string_view)>& tell) {
-    const auto cut = lattice::decomposition::chosen(extents, j.ranks());
-    const lattice::box local = cut.local_box(j.rank());
-    auto links = gauge::cold_links(local);
-    dirac::padded_links padded(j, cut, links);
-    gauge::heatbath chain_state(j, cut, chain);
-    char text[160];
-    for (int n = 1; n <= sweeps; ++n) {
-        chain_state.sweep(padded);
-        if (n % 50 == 0 || n == sweeps) {
-            const double plaquette = dirac::plaquette(j, cut, padded);
-            std::snprintf(text, sizeof text, "generating the demo configuration: sweep %d of %d, plaquette %.6f", n,
-                          sweeps, plaquette);
-            if (j.rank() == 0) tell(text);
-        }
+/// The chain that ends with the demo configuration, on all ranks of `j`.
+class demo_chain {
+  public:
+    explicit demo_chain(const comm::job& j) : demo_chain(j, lattice::decomposition::chosen(extents, j.ranks())) {}
+
+    void sweep(const std::function<void(std::string_view)>& tell) {
+        chain_.sweep(links_);
+        ++done_;
+        if (done_ % 50 != 0 && done_ != sweeps) return;
+        const double plaquette = dirac::plaquette(links_);
+        char text[160];
+        std::snprintf(text, sizeof text, "generating the demo configuration: sweep %d of %d, plaquette %.6f", done_,
+                      sweeps, plaquette);
+        if (links_.job().rank() == 0) tell(text);
     }
-    padded.store(links);
-    const double plaquette = dirac::plaquette(j, cut, padded);
-    if (j.broadcast(fs::exists(path) ? "yes" : "no") == "no")
-        dirac::write_configuration(j, cut, links, plaquette, lattice::gauge_format::ildg, path);
+    /// Unless another job has done so in the meantime.
+    void write(const std::string& path) const {
+        const comm::job& j = links_.job();
+        std::error_code unknown; // then writing reports what is wrong
+        if (j.broadcast(j.rank() == 0 && fs::exists(path, unknown) ? "yes" : "no") == "yes") return;
+        lattice::gauge_field owned(links_.extents(), lattice::gauge_components);
+        links_.store(owned);
+        dirac::write_configuration(j, links_.cut(), owned, dirac::plaquette(links_), lattice::gauge_format::ildg, path);
+    }
+
+  private:
+    demo_chain(const comm::job& j, const lattice::decomposition& cut)
+        : links_(j, cut, gauge::cold_links(cut.local_box(j.rank()))) {}
+
+    dirac::padded_links links_;
+    gauge::heatbath chain_{chain};
+    int done_ = 0;
+};
+
+/// Several jobs may do this at once: they take turns writing, and write the same bytes. Collective.
+void generate(const comm::job& j, const std::string& path, const std::function<void(std::string_view)>& tell) {
+    if (!lattice::admissible_rank_grids(extents, j.ranks(), {1, 1, 1, 1}).empty()) {
+        demo_chain together(j);
+        for (int n = 0; n < sweeps; ++n) together.sweep(tell);
+        together.write(path);
+        return;
+    }
+    // The links are the same for every rank grid: rank 0 makes them alone. The others wait for one step at a time,
+    // because the job's deadline is for each wait, and all steps may take longer.
+    std::optional<demo_chain> alone;
+    const auto step = [&](const std::function<void()>& work) {
+        j.collectively([&] {
+            if (j.rank() == 0) work();
+        });
+    };
+    step([&] { alone.emplace(comm::job::single()); });
+    for (int n = 0; n < sweeps; ++n) step([&] { alone->sweep(tell); });
+    step([&] { alone->write(path); });
 }
 
 } // namespace
@@ -112,16 +145,7 @@ std::string demo_configuration(const comm::job& j, const std::function<void(std:
     });
     path = j.broadcast(path);
     exists = j.broadcast(exists ? "yes" : "no") == "yes";
-    if (exists) return path;
-
-    // Several jobs may do this at once: they take turns writing, and write the same bytes.
-    if (lattice::admissible_rank_grids(extents, j.ranks(), {1, 1, 1, 1}).empty()) {
-        j.collectively([&] { // only rank 0: the links are the same for every rank grid
-            if (j.rank() == 0) generate(comm::job::single(), path, tell);
-        });
-    } else {
-        generate(j, path, tell);
-    }
+    if (!exists) generate(j, path, tell);
     return path;
 }
 

@@ -150,16 +150,18 @@ su3 staples(const padded_links& links, const coordinate& x, int mu) {
 void check_extents(const coordinate& global) {
     for (int mu = 0; mu < dimensions; ++mu)
         if (global[mu] % 2 != 0)
-            throw input_error("extent " + std::to_string(global[mu]) + " in " + "xyzt"[mu] + " of lattice " +
-                              lattice::to_string(global) +
+            throw input_error("extent " + std::to_string(global[mu]) + " in " + lattice::dimension_name[mu] +
+                              " of lattice " + lattice::to_string(global) +
                               " is odd: the even/odd update needs even extents in every dimension");
 }
 
-heatbath::heatbath(const comm::job& j, const lattice::decomposition& cut, const heatbath_options& options)
-    : job_(j), cut_(cut), options_(options) {
-    check_extents(cut.global());
+heatbath::heatbath(const heatbath_options& options, int sweeps_done)
+    : options_(options), sweeps_(static_cast<std::uint32_t>(sweeps_done)) {
     if (!(options.beta >= 0) || !std::isfinite(options.beta))
         throw input_error("beta " + std::to_string(options.beta) + " is not a coupling: it must be finite and >= 0");
+    if (sweeps_done < 0 || sweeps_done > most_sweeps)
+        throw input_error("no chain has done " + std::to_string(sweeps_done) + " sweeps: 0 to " +
+                          std::to_string(most_sweeps) + " are possible");
 }
 
 /// Calls update(U, staples, x, mu, parity) for all links, one direction and parity after the other.
@@ -175,15 +177,19 @@ void heatbath::update_all(padded_links& links, const Update& update) const {
                     for (x[1] = 0; x[1] < n[1]; ++x[1])
                         for (x[0] = (origin_parity + x[1] + x[2] + x[3] + parity) & 1; x[0] < n[0]; x[0] += 2)
                             update(links(x, mu), staples(links, x, mu), x, mu, parity);
-            links.exchange(job_, cut_, mu, parity);
+            links.exchange(mu, parity);
         }
 }
 
 void heatbath::sweep(padded_links& links) {
+    check_extents(links.global());
+    if (sweeps_ == most_sweeps)
+        throw input_error("a chain has at most " + std::to_string(most_sweeps) +
+                          " sweeps: there are no further random numbers; go on with its links and another seed");
     ++sweeps_;
     update_all(links, [&](su3& u, const su3& s, const coordinate& x, int mu, int parity) {
         lattice::site_random random(options_.seed, 8 * sweeps_ + 2 * static_cast<std::uint32_t>(mu) + parity,
-                                    global_index(x, links.local(), cut_.global()));
+                                    global_index(x, links.local(), links.global()));
         // a v = a' has density exp(2 beta k / 3 a'0), so a = a' v^+
         update_link(u, s, [&](double k, const quaternion& v) {
             return product(random_su2(2 * options_.beta * k / 3, random), adjoint(v));

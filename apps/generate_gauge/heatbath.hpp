@@ -35,14 +35,20 @@ struct heatbath_options {
 /// Err: input_error for an odd extent: two even or two odd sites would be neighbours across the edge.
 void check_extents(const lattice::coordinate& global);
 
+/// Sweeps of a chain, at most: each takes 8 of the 2^32 streams of random numbers, and the first 8 are for hot_links().
+/// One sweep more would use their numbers again.
+inline constexpr int most_sweeps = (1 << 29) - 1;
+
 /// The Markov chain; owns its position in the random stream, not the links.
 class heatbath {
   public:
-    /// Err: input_error as check_extents(), or for a beta that is negative or not finite.  The same on every rank.
-    heatbath(const comm::job& j, const lattice::decomposition& cut, const heatbath_options& options);
+    /// The sweeps of a chain that goes on after `sweeps_done` of them, 0 to most_sweeps.
+    /// Err: input_error: a beta that is negative or not finite; a number of sweeps that no chain has.
+    explicit heatbath(const heatbath_options& options, int sweeps_done = 0);
 
     /// One heatbath sweep over all links, then the overrelaxation sweeps; the shell of `links` is current afterwards.
-    /// Collective.  Pre: the shell is current.  Err: job_error.
+    /// Collective.  Pre: the shell is current.
+    /// Err:  input_error, the same on every rank: as check_extents(); most_sweeps were done; job_error.
     /// Cost: about 3.5 kflop per link and sweep, and 8 shell exchanges of one direction and parity per sweep.
     void sweep(dirac::padded_links& links);
 
@@ -50,8 +56,6 @@ class heatbath {
     template <class Update>
     void update_all(dirac::padded_links& links, const Update& update) const;
 
-    comm::job job_;
-    lattice::decomposition cut_;
     heatbath_options options_;
     std::uint32_t sweeps_ = 0;
 };

@@ -52,8 +52,9 @@ arguments read_command_line(const app::program& p, int argc, const char* const* 
     app::add_integer_flag<std::uint64_t>(cli, "--seed", a.chain.seed, 0, std::numeric_limits<std::uint64_t>::max(),
                                          "of all random numbers");
     constexpr int most = 1'000'000'000;
-    app::add_integer_flag(cli, "--thermalisation", a.thermalisation, 0, most, "sweeps before the first measurement");
-    app::add_integer_flag(cli, "--sweeps", a.sweeps, 0, most, "sweeps after that");
+    app::add_integer_flag(cli, "--thermalisation", a.thermalisation, 0, gauge::most_sweeps,
+                          "sweeps before the first measurement");
+    app::add_integer_flag(cli, "--sweeps", a.sweeps, 0, gauge::most_sweeps, "sweeps after that");
     app::add_integer_flag(cli, "--overrelaxation", a.chain.overrelaxation, 0, most,
                           "overrelaxation sweeps per heatbath sweep");
     app::add_integer_flag(cli, "--measure-every", a.measure_every, 1, most, "sweeps from one plaquette to the next");
@@ -84,16 +85,14 @@ double bytes_of_rank(const lattice::decomposition& cut, int rank) {
 
 /// The file takes the place of an older one once every byte was read back and compared.
 /// False: they could not be written, which the program will report at the end. Collective.
-bool write_links(const app::program& p, const comm::job& j, const lattice::decomposition& cut,
-                 const dirac::padded_links& links, double plaquette, const arguments& a) {
-    const lattice::box local = cut.local_box(j.rank());
-    lattice::gauge_field owned(local.extents, lattice::gauge_components);
+bool write_links(const app::program& p, const dirac::padded_links& links, double plaquette, const arguments& a) {
+    lattice::gauge_field owned(links.extents(), lattice::gauge_components);
     links.store(owned);
     const auto format = a.format == "ildg"    ? lattice::gauge_format::ildg
                         : a.format == "nersc" ? lattice::gauge_format::nersc
                                               : lattice::gauge_format::ddalphaamg;
     try {
-        dirac::write_configuration(j, cut, owned, plaquette, format, a.output);
+        dirac::write_configuration(links.job(), links.cut(), owned, plaquette, format, a.output);
     } catch (const input_error& e) { // the same on every rank
         p.lose_output(std::string("--output: ") + e.what());
         return false;
@@ -104,9 +103,8 @@ bool write_links(const app::program& p, const comm::job& j, const lattice::decom
 }
 
 /// Performs all sweeps; returns the measured plaquettes.
-std::vector<double> update(app::program& p, const comm::job& j, const lattice::decomposition& cut,
-                           dirac::padded_links& links, const arguments& a, const stopwatch& watch) {
-    gauge::heatbath chain(j, cut, a.chain);
+std::vector<double> update(app::program& p, dirac::padded_links& links, const arguments& a, const stopwatch& watch) {
+    gauge::heatbath chain(a.chain);
     std::vector<double> measured;
     char line[256];
     const int total = a.thermalisation + a.sweeps, plain_line_every = std::max(1, total / 10);
@@ -115,7 +113,7 @@ std::vector<double> update(app::program& p, const comm::job& j, const lattice::d
         const int after = sweep - a.thermalisation;
         const bool measure = after > 0 && after % a.measure_every == 0, report = sweep % plain_line_every == 0;
         if (!measure && !report) continue;
-        const double value = dirac::plaquette(j, cut, links);
+        const double value = dirac::plaquette(links);
         if (measure) measured.push_back(value);
         std::snprintf(line, sizeof line, "sweep %d of %d  plaquette %.6f  %.1f s", sweep, total, value,
                       watch.seconds());
@@ -148,6 +146,10 @@ int run(app::program& p, int argc, const char* const* argv) {
     const arguments a = read_command_line(p, argc, argv);
     const coordinate global = app::parse_extents("--grid", a.grid);
     gauge::check_extents(global);
+    if (a.sweeps > gauge::most_sweeps - a.thermalisation)
+        throw input_error("--thermalisation " + std::to_string(a.thermalisation) + " and --sweeps " +
+                          std::to_string(a.sweeps) + " are more than " + std::to_string(gauge::most_sweeps) +
+                          " together: there are no random numbers for so many sweeps");
     const comm::job& j = p.join(app::job_options_of_environment(a.transport));
     p.agree_on(argc, argv);
     app::check_output(p, "--output", a.output, {{"--json", a.json}});
@@ -169,9 +171,9 @@ int run(app::program& p, int argc, const char* const* argv) {
     p.print(line);
 
     const stopwatch watch;
-    const std::vector<double> measured = update(p, j, cut, links, a, watch);
+    const std::vector<double> measured = update(p, links, a, watch);
 
-    const double last = dirac::plaquette(j, cut, links);
+    const double last = dirac::plaquette(links);
     const gauge::binned_mean mean = gauge::mean_with_binning(measured);
     if (measured.size() > 1) {
         std::snprintf(line, sizeof line,
@@ -179,7 +181,7 @@ int run(app::program& p, int argc, const char* const* argv) {
                       mean.error, measured.size(), mean.bin, last);
         p.print(line);
     }
-    const bool written = !a.output.empty() && write_links(p, j, cut, links, last, a);
+    const bool written = !a.output.empty() && write_links(p, links, last, a);
     nlohmann::json result = to_json(j, cut, a, measured, mean);
     result["last_plaquette"] = last;
     result["output"] = written ? a.output : "";

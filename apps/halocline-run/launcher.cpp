@@ -299,8 +299,10 @@ void launcher::name_the_unfinished() const {
         if (how && how->code != 0)
             dead = "rank " + std::to_string(r) + " (pid " + std::to_string(how->pid) + ") " + how->text;
     }
+    if (dead.empty())
+        dead = "all ranks were told to end"; // by a signal or the time limit; all are stopped, or ignore it
     for (const auto& h : hosts_) unfinished += h->unfinished();
-    if (dead.empty() || unfinished.empty()) return;
+    if (unfinished.empty()) return;
     const double s = std::chrono::duration<double>(clock_type::now() - grace_began_).count();
     std::fprintf(stderr, "halocline-run: %s; not ended %.0f s later, and killed now: %s\n", dead.c_str(), s,
                  unfinished.c_str());

@@ -78,7 +78,8 @@ class launcher final : public rank_events {
     [[nodiscard]] bool wants_more_time(clock_type::time_point now) const;
     /// Names the rank that failed first if none has joined the job: those that join report each other.
     void name_the_failed() const;
-    /// Names survivors that could not report, for instance because a library waits for the dead inside a call.
+    /// Names survivors that could not report, for instance because a library waits for the dead inside a call, or
+    /// because they are stopped.
     void name_the_unfinished() const;
     void signal_all(int number);
     void kill_all();

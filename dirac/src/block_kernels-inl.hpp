@@ -99,8 +99,11 @@ struct block_kernels : site_kernels<T, W> {
         T *x, *r, *e, *work;
         bool fetch_next;
 
-        static int at(int site, int v) { return site * spinor_reals * W + v * N; }
-        [[nodiscard]] const T* schur_at(int site, int v) const { return schur + site * site_clover_reals * W + v * N; }
+        // 64 bits: a single block may be the whole local box.
+        static std::int64_t at(std::int64_t site, int v) { return site * spinor_reals * W + v * N; }
+        [[nodiscard]] const T* schur_at(std::int64_t site, int v) const {
+            return schur + site * site_clover_reals * W + v * N;
+        }
     };
 
     /// o = -1/D_oo r_o; r_e = r_e - D_eo 1/D_oo r_o; e_e = 0
@@ -127,7 +130,7 @@ struct block_kernels : site_kernels<T, W> {
     /// Prefetches, in four steps, what the solve of the next group reads.
     static HWY_INLINE void fetch_next_group(const block_system& b, int step, int site) {
         if (!b.fetch_next || step >= lattice::dimensions) return;
-        const std::int64_t at = b.stencil.sites + site;
+        const std::int64_t at = std::int64_t{b.stencil.sites} + site;
         constexpr int part = spinor_reals / lattice::dimensions;
         look_ahead::template fetch<link_reals>(b.links + (at * site_link_reals + step * link_reals) * W);
         look_ahead::template fetch<link_reals>(b.schur + (at * site_clover_reals + step * link_reals) * W);
@@ -182,7 +185,7 @@ struct block_kernels : site_kernels<T, W> {
         for (int site = 0; site < b.stencil.even_sites; ++site)
             for (int v = 0; v < vectors; ++v) {
                 const V a_re = hn::Load(d, alpha_re + v * N), a_im = hn::Load(d, alpha_im + v * N);
-                const int at = b.at(site, v);
+                const std::int64_t at = b.at(site, v);
                 for (int k = 0; k < spinor_reals / 2; ++k) {
                     const complex_vector<V> s = site_kernel::template load<W>(b.work + at, k);
                     complex_vector<V> r = site_kernel::template load<W>(b.r + at, k),
@@ -213,7 +216,7 @@ struct block_kernels : site_kernels<T, W> {
                 site_kernel::template add_clover_site<N>(b.schur_at(site, v), sum.values, product.values);
                 write(product, b.e + b.at(site, v));
             }
-        for (int k = 0; k < b.stencil.sites * spinor_reals * W; k += N)
+        for (std::int64_t k = 0, end = b.at(b.stencil.sites, 0); k < end; k += N)
             hn::Store(hn::Add(hn::Load(d, b.x + k), hn::Load(d, b.e + k)), d, b.x + k);
     }
 

@@ -104,7 +104,7 @@ kernels::block_stencil<T> make_stencil(const lattice::block_layout& b, int vecto
             coordinate n = c;
             n[f.mu] += f.end == side::high ? 1 : -1;
             const bool same_lane = n[f.mu] >= 0 && n[f.mu] < b.sub[f.mu];
-            n[f.mu] = (n[f.mu] + b.sub[f.mu]) % b.sub[f.mu]; // position of the neighbour in any sub-box
+            n = lattice::wrapped(n, b.sub); // position of the neighbour in any sub-box
             stencil.hops.push_back({place[lattice::lexicographic_index(n, b.sub)], same_lane});
         }
     stencil.inside = collect<T>(1, b.lane_width, vectors, [&](int, face f, int lane) -> std::optional<lane_place> {

@@ -3,6 +3,7 @@
 
 #include "reduce_totals.hpp"
 #include "require_ranks.hpp"
+#include "write_parts.hpp"
 
 #include <halocline/base/error.hpp>
 #include <halocline/dirac/padded_links.hpp>
@@ -57,7 +58,7 @@ reading read_as(const comm::job& j, const lattice::decomposition& cut, const lat
         return r;
     }
 
-    found.plaquette = plaquette(j, cut, padded_links(j, cut, found.links));
+    found.plaquette = plaquette(padded_links(j, cut, found.links));
     const double tolerance = lattice::plaquette_tolerance(file);
     if (file.plaquette && !(std::abs(found.plaquette - *file.plaquette) <= tolerance)) {
         char text[160];
@@ -92,7 +93,7 @@ void write_configuration(const comm::job& j, const lattice::decomposition& cut, 
         require_ranks(j, cut, "write_configuration()");
         if (j.rank() == 0) writer.create();
     });
-    j.collectively([&] { mine = writer.write(cut.local_box(j.rank()), links); });
+    write_parts(j, [&] { mine = writer.write(cut.local_box(j.rank()), links); });
     const lattice::gauge_totals totals = reduce_totals(j, mine);
     j.collectively([&] {
         if (j.rank() == 0) writer.finish(totals, plaquette);

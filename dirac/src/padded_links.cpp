@@ -25,7 +25,11 @@ void for_each_site(const coordinate& low, const coordinate& high, Visit&& visit)
                 for (x[0] = low[0]; x[0] < high[0]; ++x[0]) visit(x);
 }
 
-int modulo(int a, int n) { return (a % n + n) % n; }
+/// Global coordinates of a site of the local box, or of the shell: there they may lie beyond the lattice's edge.
+coordinate global_site(const lattice::box& local, coordinate x) {
+    for (int mu = 0; mu < dimensions; ++mu) x[mu] += local.origin[mu];
+    return x;
+}
 
 /// Err: input_error: links on a box of other extents, or with another number of components.
 void require_links(const lattice::gauge_field& links, const coordinate& extents) {
@@ -40,7 +44,7 @@ void require_links(const lattice::gauge_field& links, const coordinate& extents)
 } // namespace
 
 padded_links::padded_links(const comm::job& j, const lattice::decomposition& cut, const lattice::gauge_field& links)
-    : global_(cut.global()) {
+    : job_(j), cut_(cut) {
     j.collectively([&] {
         require_ranks(j, cut, "padded_links");
         local_ = cut.local_box(j.rank());
@@ -60,13 +64,13 @@ padded_links::padded_links(const comm::job& j, const lattice::decomposition& cut
             ++site;
         });
     });
-    exchange(j, cut);
+    exchange();
 }
 
 /// select(x, mu) says whether U_mu(x) takes part. It depends only on the global coordinate, so both ends of a message
 /// visit the same links.
 template <class Select>
-void padded_links::exchange_selected(const comm::job& j, const lattice::decomposition& cut, const Select& select) {
+void padded_links::exchange_selected(const Select& select) {
     for (int nu = 0; nu < dimensions; ++nu) {
         const int extent = local_.extents[nu];
         // The slice with coordinate c in dimension nu, with the shell of the dimensions that are already done.
@@ -79,7 +83,7 @@ void padded_links::exchange_selected(const comm::job& j, const lattice::decompos
                     if (select(x, mu)) visit(at(x, mu));
             });
         };
-        if (cut.rank_grid()[nu] == 1) {
+        if (cut_.rank_grid()[nu] == 1) {
             const std::size_t period = static_cast<std::size_t>(extent) * stride_[nu];
             for_each_link(-1, [&](std::size_t ghost) { links_[ghost] = links_[ghost + period]; });
             for_each_link(extent, [&](std::size_t ghost) { links_[ghost] = links_[ghost - period]; });
@@ -99,10 +103,10 @@ void padded_links::exchange_selected(const comm::job& j, const lattice::decompos
                 from += sizeof(su3);
             });
         };
-        const std::array<int, 2> peers{cut.neighbour(j.rank(), {nu, lattice::side::low}),
-                                       cut.neighbour(j.rank(), {nu, lattice::side::high})};
+        const std::array<int, 2> peers{cut_.neighbour(job_.rank(), {nu, lattice::side::low}),
+                                       cut_.neighbour(job_.rank(), {nu, lattice::side::high})};
         const std::array<std::string, 2> out{pack(0), pack(extent - 1)};
-        const std::vector<std::string> in = j.exchange(peers, out);
+        const std::vector<std::string> in = job_.exchange(peers, out);
         // A peer that is the neighbour on both sides sends its low slice first, which is the one behind our high end.
         const bool same_peer = peers[0] == peers[1];
         unpack(-1, in[same_peer ? 1 : 0]);
@@ -110,17 +114,14 @@ void padded_links::exchange_selected(const comm::job& j, const lattice::decompos
     }
 }
 
-void padded_links::exchange(const comm::job& j, const lattice::decomposition& cut) {
-    exchange_selected(j, cut, [](const coordinate&, int) { return true; });
+void padded_links::exchange() {
+    exchange_selected([](const coordinate&, int) { return true; });
 }
 
-void padded_links::exchange(const comm::job& j, const lattice::decomposition& cut, int mu, int parity) {
-    exchange_selected(j, cut, [&](const coordinate& x, int direction) {
-        if (direction != mu) return false;
+void padded_links::exchange(int mu, int parity) {
+    exchange_selected([&](const coordinate& x, int direction) {
         // The owner's coordinates count: beyond the lattice's edge an odd extent changes the parity.
-        int sum = 0;
-        for (int nu = 0; nu < dimensions; ++nu) sum += modulo(local_.origin[nu] + x[nu], global_[nu]);
-        return (sum & 1) == parity;
+        return direction == mu && lattice::parity(lattice::wrapped(global_site(local_, x), global())) == parity;
     });
 }
 
@@ -135,19 +136,20 @@ void padded_links::store(lattice::gauge_field& links) const {
             }
         ++site;
     });
+    links.mark_written();
 }
 
 padded_links with_boundaries(padded_links links, const std::array<lattice::boundary, lattice::dimensions>& boundaries) {
     const coordinate extents = links.extents();
     for (int mu = 0; mu < dimensions; ++mu) {
-        require_enumerator(std::string("boundary in ") + "xyzt"[mu], boundaries[mu]);
+        require_enumerator(std::string("boundary in ") + lattice::dimension_name[mu], boundaries[mu]);
         if (boundaries[mu] == lattice::boundary::periodic) continue;
         const double factor = boundaries[mu] == lattice::boundary::antiperiodic ? -1 : 0;
         const int last = links.global()[mu] - 1;
         coordinate high = extents;
         for (int& h : high) ++h;
         for_each_site({-1, -1, -1, -1}, high, [&](const coordinate& x) {
-            if (modulo(links.local().origin[mu] + x[mu], links.global()[mu]) != last) return;
+            if (lattice::wrapped(global_site(links.local(), x), links.global())[mu] != last) return;
             for (auto& element : links(x, mu)) element *= factor;
         });
     }

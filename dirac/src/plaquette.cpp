@@ -10,8 +10,9 @@ namespace halocline::dirac {
 using lattice::coordinate;
 using lattice::dimensions;
 
-std::array<double, 6> plaquette_by_plane(const comm::job& j, const lattice::decomposition& cut,
-                                         const padded_links& links) {
+std::array<double, 6> plaquette_by_plane(const padded_links& links) {
+    const comm::job& j = links.job();
+    const lattice::decomposition& cut = links.cut();
     // long double, so that the mean depends on the decomposition by less than an ulp or two of the result.
     std::array<long double, 6> sums{};
     const coordinate& n = links.extents();
@@ -43,9 +44,9 @@ std::array<double, 6> plaquette_by_plane(const comm::job& j, const lattice::deco
     return means;
 }
 
-double plaquette(const comm::job& j, const lattice::decomposition& cut, const padded_links& links) {
+double plaquette(const padded_links& links) {
     double sum = 0;
-    for (double mean : plaquette_by_plane(j, cut, links)) sum += mean;
+    for (double mean : plaquette_by_plane(links)) sum += mean;
     return sum / 6;
 }
 

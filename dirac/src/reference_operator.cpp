@@ -73,11 +73,15 @@ void require_spinors(const lattice::field<double>& psi, const char* name, const 
 
 reference_operator::reference_operator(const comm::job& j, const lattice::decomposition& cut, const padded_links& links,
                                        const wilson_parameters& p)
-    : job_(j), links_((require_operator_input(j, cut, links, p), with_boundaries(links, p.boundaries))),
-      diagonal_(clover_term(links, p)), boundaries_(p.boundaries), spinors_(j, cut, plan_of(p)) {}
+    : job_((require_operator_input(j, cut, links, p), j)), boundaries_(p.boundaries), spinors_(j, cut, plan_of(p)) {
+    j.collectively([&] {
+        links_ = with_boundaries(links, p.boundaries);
+        diagonal_ = clover_term(links, p);
+    });
+}
 
 void reference_operator::apply(lattice::field<double>& y, const lattice::field<double>& x) {
-    const coordinate& n = links_.extents();
+    const coordinate& n = links_->extents();
     job_.collectively([&] {
         require_spinors(x, "x", n);
         require_spinors(y, "y", n);
@@ -101,8 +105,8 @@ void reference_operator::apply(lattice::field<double>& y, const lattice::field<d
     /// True if an open boundary ends the lattice at face f of site c, so there is no hop.
     const auto at_open_edge = [&](const coordinate& c, face f) {
         if (boundaries_[f.mu] != lattice::boundary::open) return false;
-        const int g = links_.local().origin[f.mu] + c[f.mu];
-        return f.end == side::high ? g == links_.global()[f.mu] - 1 : g == 0;
+        const int g = links_->local().origin[f.mu] + c[f.mu];
+        return f.end == side::high ? g == links_->global()[f.mu] - 1 : g == 0;
     };
 
     for (std::int64_t site = 0; site < x.volume(); ++site) {
@@ -111,14 +115,14 @@ void reference_operator::apply(lattice::field<double>& y, const lattice::field<d
         for (int mu = 0; mu < dimensions; ++mu) {
             // (1 - gamma_mu) U_mu(x) psi(x + mu)
             if (const face high{mu, side::high}; !at_open_edge(c, high)) {
-                const spinor hop = project(rotate(links_(c, mu), neighbour(c, high)), mu, -1);
+                const spinor hop = project(rotate((*links_)(c, mu), neighbour(c, high)), mu, -1);
                 for (std::size_t e = 0; e < sum.size(); ++e) sum[e] += hop[e];
             }
             // (1 + gamma_mu) U_mu(x - mu)^dagger psi(x - mu)
             if (const face low{mu, side::low}; !at_open_edge(c, low)) {
                 coordinate back = c;
                 --back[mu];
-                const spinor hop = project(rotate(adjoint(links_(back, mu)), neighbour(c, low)), mu, 1);
+                const spinor hop = project(rotate(adjoint((*links_)(back, mu)), neighbour(c, low)), mu, 1);
                 for (std::size_t e = 0; e < sum.size(); ++e) sum[e] += hop[e];
             }
         }
@@ -136,6 +140,7 @@ void reference_operator::apply(lattice::field<double>& y, const lattice::field<d
             y.at(site, 2 * row + 1) = value.imag();
         }
     }
+    y.mark_written();
 }
 
 } // namespace halocline::dirac

@@ -3,6 +3,7 @@
 
 #include "reduce_totals.hpp"
 #include "require_ranks.hpp"
+#include "write_parts.hpp"
 
 #include <halocline/base/error.hpp>
 
@@ -69,7 +70,7 @@ void write_spinors(const comm::job& j, const lattice::decomposition& cut, const 
         if (j.rank() == 0) writer.create();
     });
     lattice::spinor_totals mine;
-    j.collectively([&] {
+    write_parts(j, [&] {
         if (!holds_spinors(psi)) { // refused, with what is wrong
             mine = writer.write(cut.local_box(j.rank()), psi);
             return;

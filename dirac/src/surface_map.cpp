@@ -74,8 +74,8 @@ std::vector<std::int32_t> surface_map::places_among_ghosts(int set, face f, cons
         x[f.mu] = f.end == side::high ? extents_[f.mu] - 1 : 0;
         coordinate source = x;
         source[f.mu] += f.end == side::high ? 1 : -1;
-        for (int mu = 0; mu < dimensions; ++mu)
-            source[mu] = (source[mu] + origin_[mu] + cut_.global()[mu]) % cut_.global()[mu];
+        for (int mu = 0; mu < dimensions; ++mu) source[mu] += origin_[mu];
+        source = lattice::wrapped(source, cut_.global());
         if (in_source_set(*order_->blocks(), set, source)) places[lattice::lexicographic_index(x, extents_)] = ghosts++;
     }
     return places;

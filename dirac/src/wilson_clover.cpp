@@ -199,6 +199,7 @@ void wilson_clover<T>::impl::add_ghosts(const targets& to, int set) const {
 template <class T>
 comm::status wilson_clover<T>::apply(lattice::field<T>& y, const lattice::field<T>& x) noexcept {
     const impl& d = *impl_;
+    y.mark_written();
     const auto [first, last] = d.groups(-1);
     surface hops = start_surface(x);
     for (int g = first; g < last; ++g) // while the messages travel
@@ -212,6 +213,7 @@ comm::status wilson_clover<T>::apply(lattice::field<T>& y, const lattice::field<
 template <class T>
 void wilson_clover<T>::apply_block(lattice::field<T>& y, const lattice::field<T>& x) const noexcept {
     const impl& d = *impl_;
+    y.mark_written();
     const auto [first, last] = d.groups(-1);
     for (int g = first; g < last; ++g)
         d.kernel.apply(d.stencil, nullptr, g, d.links_half.data(), d.local.clover.data(), y.data(), x.data(),
@@ -240,6 +242,7 @@ comm::status wilson_clover<T>::surface::finish() noexcept {
 template <class T>
 void wilson_clover<T>::surface::add_to(lattice::field<T>& y, int target_colour, unsigned faces,
                                        T scale) const noexcept {
+    y.mark_written();
     const auto to = d_->targets_of(y, target_colour, faces, scale);
     d_->add_between(to, set_, *x_);
     d_->add_ghosts(to, set_);
@@ -247,6 +250,7 @@ void wilson_clover<T>::surface::add_to(lattice::field<T>& y, int target_colour, 
 
 template <class T>
 comm::status wilson_clover<T>::surface::finish_and_add_to(lattice::field<T>& y, int target_colour, T scale) noexcept {
+    y.mark_written();
     const auto to = d_->targets_of(y, target_colour, kernels::all_faces, scale);
     d_->add_between(to, set_, *x_);
     const comm::status arrived = finish();
@@ -258,6 +262,7 @@ template <class T>
 void wilson_clover<T>::block_solve(lattice::field<T>& x, lattice::field<T>& r, lattice::field<T>& update, int colour,
                                    int steps) const noexcept {
     const impl& d = *impl_;
+    for (lattice::field<T>* written : {&x, &r, &update}) written->mark_written();
     const auto [first, last] = d.groups(colour);
     for (int g = first; g < last; ++g) {
         const std::int64_t spinors = d.group_offset(g, kernels::spinor_reals);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "box_layers.hpp"
 
+#include "source_fingerprint.hpp"
+
 #include <halocline/base/enumerators.hpp>
 #include <halocline/base/error.hpp>
 
@@ -41,15 +43,20 @@ void check_box(const std::string& who, const lattice::coordinate& largest) {
 
 std::vector<std::int32_t> selected(std::vector<std::int32_t> sites, const lattice::box& part,
                                    const lattice::coordinate& global, std::optional<int> parity,
-                                   const std::function<bool(const lattice::coordinate&)>& select) {
+                                   const std::function<bool(const lattice::coordinate&)>& select,
+                                   std::uint64_t* fingerprint) {
     if (!parity && !select) return sites;
     std::vector<std::int32_t> chosen;
+    std::uint64_t sum = 0;
     for (std::size_t i = 0; i < sites.size(); ++i) {
         lattice::coordinate x = lattice::lexicographic_coordinate(static_cast<std::int64_t>(i), part.extents);
         for (int mu = 0; mu < dimensions; ++mu)
             x[mu] = ((x[mu] + part.origin[mu]) % global[mu] + global[mu]) % global[mu];
-        if ((!parity || lattice::parity(x) == *parity) && (!select || select(x))) chosen.push_back(sites[i]);
+        if ((parity && lattice::parity(x) != *parity) || (select && !select(x))) continue;
+        chosen.push_back(sites[i]);
+        for (const int coordinate : x) sum = checksum_word(sum, static_cast<std::uint64_t>(coordinate));
     }
+    if (fingerprint != nullptr && select) *fingerprint = sum;
     return chosen;
 }
 

@@ -31,9 +31,11 @@ inline lattice::box within(const lattice::box& whole, lattice::box part) {
 /// Those of the sites of `part` (x fastest, numbered in any way) that have this parity, if one is given, and for which
 /// select(global coordinate) is true, if there is a function.
 /// part: global coordinates, also beyond the edges of the lattice.
+/// fingerprint: if there is a function, a checksum over the global coordinates of the sites that it chose, in order.
 std::vector<std::int32_t> selected(std::vector<std::int32_t> sites, const lattice::box& part,
                                    const lattice::coordinate& global, std::optional<int> parity,
-                                   const std::function<bool(const lattice::coordinate&)>& select);
+                                   const std::function<bool(const lattice::coordinate&)>& select,
+                                   std::uint64_t* fingerprint = nullptr);
 
 /// Do messages go along dimension mu at all?  Options: of a plan, or a cut_check.
 template <class Options>

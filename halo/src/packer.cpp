@@ -150,7 +150,7 @@ void packer<T>::pack(const message& m, const T* values, std::int64_t first, std:
 
 template <class T>
 void packer<T>::unpack(const std::byte* ghost, std::int64_t first, std::int64_t last, T* out) const noexcept {
-    (void)*messages_; // throws if this was moved from
+    (void)*messages_; // if this was moved from, that ends the program and says so
     const auto count = static_cast<std::size_t>((last - first) * reals_);
     const std::byte* from = ghost + static_cast<std::size_t>(first) * bytes_;
     if (options_.format == message_format::as_stored)
@@ -162,7 +162,7 @@ void packer<T>::unpack(const std::byte* ghost, std::int64_t first, std::int64_t 
 
 template <class T>
 void packer<T>::write(const T* reals, std::int64_t first, std::int64_t last, std::byte* target) const noexcept {
-    (void)*messages_; // throws if this was moved from
+    (void)*messages_; // if this was moved from, that ends the program and says so
     const auto count = static_cast<std::size_t>((last - first) * reals_);
     std::byte* to = target + static_cast<std::size_t>(first) * bytes_;
     if (options_.format == message_format::as_stored)

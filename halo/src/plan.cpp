@@ -27,7 +27,7 @@ std::string plan::why_misused() const {
 }
 
 std::byte* plan::target(face f) noexcept {
-    const auto message = static_cast<std::size_t>(message_of(f));
+    const auto message = static_cast<std::size_t>(message_of_[f.index()]);
     std::byte* target = nullptr;
     channels_.for_each([&](auto& channel) {
         if (channel.index() == message) target = channel.target(epoch_ + 1);
@@ -40,7 +40,8 @@ void plan::start_bytes(const std::byte* values, team t) noexcept {
         if (status_.misuse()) accepted_.refuse_bytes(values != nullptr);
         return;
     }
-    const source_field source{values, nullptr, {.components = 1, .component_bytes = options_.bytes_per_site}};
+    const source_field source{
+        values, options_.order.get(), {.components = 1, .component_bytes = options_.bytes_per_site}};
     std::optional<comm::joint_source> offered;
     if (joint_.any() && t.size == 1 && !joint_.add(offered.emplace(), source, true)) offered.reset();
     start_with(

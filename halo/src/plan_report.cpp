@@ -11,16 +11,28 @@
 
 namespace halocline::halo {
 
-plan_statistics plan::statistics() const { return times_.statistics(channels_); }
-void plan::reset_statistics() { times_.reset(channels_); }
+// A moved-from plan has neither messages nor channels: it would answer as one that exchanges nothing. (void)*team_
+// throws instead.
+
+plan_statistics plan::statistics() const {
+    (void)*team_;
+    return times_.statistics(channels_);
+}
+
+void plan::reset_statistics() {
+    (void)*team_;
+    times_.reset(channels_);
+}
 
 std::size_t plan::staging_bytes() const {
+    (void)*team_;
     std::size_t sum = 0;
     for (const message_writer& writer : writers_) sum += writer.staging_bytes();
     return sum;
 }
 
 std::string plan::describe() const {
+    (void)*team_;
     std::string table = "halo '" + options_.name + "', " + std::to_string(options_.bytes_per_site) + " bytes per site" +
                         (options_.fields > 1 ? ", " + std::to_string(options_.fields) + " fields" : "") +
                         (order_prepared_ ? "" : "; fields in another order than prepared: copied site by site") + "\n";
@@ -46,6 +58,7 @@ std::string plan::describe() const {
 }
 
 void plan::require_fresh(const source_field& x, std::uint64_t version, std::size_t first, std::size_t last) const {
+    (void)*team_;
     if (options_.checks < check_level::normal) return;
     const bool in_flight = team_->in_flight(epoch_);
     const std::uint64_t started = epoch_ + (in_flight ? 1 : 0);

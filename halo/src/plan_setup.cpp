@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a halo plan is made: which sites each message carries, and its channels.
 #include "box_layers.hpp"
+#include "chosen_sites.hpp"
 #include "source_fingerprint.hpp"
 
 #include <halocline/base/enumerators.hpp>
@@ -9,6 +10,7 @@
 #include <halocline/halo/region_plan.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 namespace halocline::halo {
@@ -22,6 +24,7 @@ std::string shape_of(const lattice::decomposition& cut, const plan_options& o) {
     std::string text = "'" + o.name + "', " + std::to_string(o.bytes_per_site) + " bytes per site, ";
     if (o.fields > 1) text += std::to_string(o.fields) + " fields, ";
     if (o.parity) text += "parity " + std::to_string(*o.parity) + ", ";
+    if (o.select) text += "selected sites, ";
     if (o.self_exchange) text += "self-exchange, ";
     if (o.checksums) text += "checksums, ";
     text.append("path ").append(to_string(o.path)).append(", ");
@@ -39,15 +42,20 @@ plan::plan(const comm::job& j, const lattice::decomposition& cut, plan_options o
 
     const comm::costs costs = path_costs();
     std::vector<comm::channel_request> requests;
+    chosen_sites chosen;
     job_.collectively([&] {
         check_options(cut);
-        prepare_messages(cut);
+        prepare_messages(cut, chosen);
         refuse_wrapping_sizes();
         prepare_writers(cut.local_box(job_.rank()).extents);
         joint_ = joint_faces(job_, messages_.size(), options_.order.get(), cut.local_box(job_.rank()).volume(),
                              options_.bytes_per_site);
         requests = make_requests(costs);
     });
+    if (options_.select)
+        chosen.compare(job_, "halo '" + options_.name + "': ", [](int place) {
+            return "behind " + lattice::to_string(lattice::face_of(place));
+        });
     make_channels(requests);
     sent_.resize(static_cast<std::size_t>(options_.fields)); // so many that the slab holds their messages
     times_ = exchange_times(job_, channels_);
@@ -99,11 +107,12 @@ void plan::make_channels(const std::vector<comm::channel_request>& requests) {
         if (joint_.is_joint(m)) joint_.read(m, channels_.take_note(m));
 }
 
-void plan::prepare_messages(const lattice::decomposition& cut) {
+void plan::prepare_messages(const lattice::decomposition& cut, chosen_sites& chosen) {
     const lattice::box local = cut.local_box(job_.rank());
+    std::uint64_t fingerprint = 0;
     const auto sites = [&](const lattice::box& part, const lattice::box& whole) {
         return selected(sites_of(within(whole, part), whole.extents), part, cut.global(), options_.parity,
-                        options_.select);
+                        options_.select, &fingerprint);
     };
     for (int i = 0; i < lattice::faces; ++i) {
         const face f = lattice::face_of(i);
@@ -112,9 +121,11 @@ void plan::prepare_messages(const lattice::decomposition& cut) {
         plan_message m{.where = f, .peer = cut.neighbour(job_.rank(), f), .send_sites = {}};
         // What leaves through the low face lands behind the neighbour's high face, and vice versa.
         m.send_sites = sites(layers(local, f, options_.widths.behind(f.opposite())), local);
+        if (options_.select) chosen.note_sent(m.peer, f.opposite().index(), fingerprint);
         // In the neighbour's coordinates, so that both ends ask `select` about the same source sites.
         const lattice::box theirs = cut.local_box(m.peer);
         const std::vector<std::int32_t> ghosts = sites(layers(theirs, f.opposite(), options_.widths.behind(f)), theirs);
+        if (options_.select) chosen.note_expected(m.peer, f.index(), fingerprint);
         m.ghost_sites = std::ssize(ghosts);
         m.fingerprint = checksum_list(checksum_list(0, m.send_sites), ghosts);
 

@@ -38,13 +38,8 @@ region_plan::state::state(const comm::job& j, const std::vector<transfer>& sends
       threads(std::make_shared<copying_team>(team_patience(j.options().deadline))) {
     options.checksums = options.checksums || job.options().checksums;
     seal = message_seal(options.checksums);
-    std::string shape = options.add ? "added" : "copied";
-    if (options.checksums) shape += " with checksums";
     job.collectively([&] {
         if (bindings.empty()) throw input_error("'" + options.name + "': no field is bound");
-        for (const field_view& f : bindings.front().source)
-            shape += ", " + std::to_string(f.shape.bytes()) + " bytes per site";
-        if (options.format != message_format::as_stored) shape += ", as " + format_text(options.format, options.scale);
     });
     messages = make_messages(job, sends, receives, bindings, options);
     format = {options.format, static_cast<float>(options.scale)};
@@ -61,7 +56,7 @@ region_plan::state::state(const comm::job& j, const std::vector<transfer>& sends
     for (const region_message& m : messages) most_sites = std::max({most_sites, m.send_sites, m.receive_sites});
     joint = std::ranges::any_of(messages, &region_message::joint);
     slab = job.memory().base();
-    make_channels(shape);
+    make_channels();
     times = exchange_times(job, channels);
     if (std::ranges::any_of(messages, &region_message::is_watched)) looks = look_times(comm::ticks());
     reported.reserve(receives.size());
@@ -75,7 +70,7 @@ void region_plan::state::refuse_wrapping_sizes() const {
     }
 }
 
-void region_plan::state::make_channels(const std::string& shape) {
+void region_plan::state::make_channels() {
     std::vector<comm::channel_request> requests;
     for (const region_message& m : messages) // one end per peer, identified by the peer's rank
         requests.push_back({.peer = m.peer,
@@ -89,7 +84,7 @@ void region_plan::state::make_channels(const std::string& shape) {
                             .slotted = m.by_slot.has_value(),
                             .writes = m.writes,
                             .fields = m.registered});
-    comm::channel_set_options set_options{.name = options.name, .shape = shape, .written_by_peers = {}};
+    comm::channel_set_options set_options{.name = options.name, .shape = {}, .written_by_peers = {}};
     const auto is_direct = [](const region_message& m) { return m.path == path::direct; };
     const bool near =
         std::ranges::any_of(messages, [&](const region_message& m) { return is_direct(m) && !m.registered; });

@@ -22,8 +22,8 @@ struct region_plan::state {
 
     /// Err: input_error: the size of a message would overflow.
     void refuse_wrapping_sizes() const;
-    /// Makes the channels of all messages. Collective; `shape` must be the same on all ranks.
-    void make_channels(const std::string& shape);
+    /// Makes the channels of all messages. Collective.
+    void make_channels();
     /// Each exchange of this plan follows one of `first`, in the same call or in later waits.
     void begins_with(const state& first);
     void start(int which) noexcept;

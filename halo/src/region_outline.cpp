@@ -3,6 +3,10 @@
 
 #include "set_up_row.hpp"
 
+#include <bit>
+#include <cstdint>
+#include <type_traits>
+
 namespace halocline::halo {
 namespace {
 
@@ -15,6 +19,12 @@ void pass(Row& row, Outline& o) {
         row.number(shape.kind);
     });
     row.number(o.asked);
+    row.number(o.adds);
+    row.number(o.has_checksums);
+    row.number(o.format);
+    auto scale = std::bit_cast<std::uint32_t>(o.scale); // a row holds whole numbers
+    row.number(scale);
+    if constexpr (!std::is_const_v<Outline>) o.scale = std::bit_cast<float>(scale);
     row.map(o.sends);
     row.map(o.receives);
     row.number(o.offers_direct);

@@ -6,6 +6,7 @@
 
 #include <halocline/halo/detail/position_list.hpp>
 #include <halocline/halo/field_view.hpp>
+#include <halocline/halo/message_format.hpp>
 #include <halocline/halo/path.hpp>
 
 #include <cstddef>
@@ -28,6 +29,9 @@ struct region_outline {
     // What must match: where one end sends, the other must receive.
     std::vector<site_shape> shapes{}; ///< by field
     halo::path asked = path::automatic;
+    bool adds = false, has_checksums = false;
+    message_format format = message_format::as_stored;
+    float scale = 1;
     sites_by_tag sends, receives;
 
     // The direct path is taken if both ends offer it. If either end alternates, only while cores are near each other:

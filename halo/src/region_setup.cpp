@@ -3,6 +3,8 @@
 // would take, and makes what both agree on.
 #include "region_message.hpp"
 
+#include "format_conversion.hpp"
+
 #include <halocline/base/error.hpp>
 #include <halocline/comm/channel_set.hpp>
 #include <halocline/comm/transport_names.hpp>
@@ -24,6 +26,18 @@ void check_size(const sites_by_tag& sites, const std::string& who, const char* t
     if (sum > most)
         throw input_error(who + " " + std::to_string(sum) + " sites " + towards + " " + rank_text(peer) +
                           "; one message takes at most " + std::to_string(most));
+}
+
+/// Collective.  Err: input_error, on every rank: of two ranks one lists transfers with the other, which lists none.
+void require_mutual(const comm::job& j, const std::vector<int>& peers, const std::string& name) {
+    const std::string who = "'" + name + "': ";
+    try {
+        comm::require_mutual(j, peers, name);
+    } catch (const input_error& e) { // speaks of channels, which whoever lists transfers need not know
+        const std::string text = e.what();
+        throw input_error(who + "one end lists a transfer that the other doesn't: " +
+                          text.substr(text.starts_with(who) ? who.size() : 0));
+    }
 }
 
 /// This rank's ends, by peer. Collective.
@@ -61,7 +75,7 @@ std::vector<region_end> find_ends(const comm::job& j, const std::vector<transfer
             peers.push_back(peer);
         }
     });
-    comm::require_mutual(j, peers, options.name);
+    require_mutual(j, peers, options.name);
     return ends;
 }
 
@@ -69,6 +83,10 @@ region_outline outline_of(const comm::job& j, const region_end& end, const path_
                           const std::vector<binding>& bindings, const region_plan_options& options) {
     const binding& fields = bindings.front();
     region_outline o{.asked = options.path,
+                     .adds = options.add,
+                     .has_checksums = options.checksums,
+                     .format = options.format,
+                     .scale = static_cast<float>(options.scale),
                      .sends = end.sends,
                      .receives = end.receives,
                      .offers_direct = choice.found.choice == path::direct || choice.alternates,
@@ -94,7 +112,11 @@ std::string text_of(const std::vector<site_shape>& shapes) {
     return text;
 }
 
-/// Err: input_error unless both ends have the same fields, path and transfers.
+std::string format_of(const region_outline& o) {
+    return o.format == message_format::as_stored ? "as stored" : "as " + format_text(o.format, o.scale);
+}
+
+/// Err: input_error unless both ends have the same fields, options and transfers.
 void require_match(const region_outline& mine, const region_outline& theirs, int rank, int peer,
                    const std::string& name) {
     const std::string who = "'" + name + "': " + rank_text(rank);
@@ -103,6 +125,16 @@ void require_match(const region_outline& mine, const region_outline& theirs, int
     if (mine.asked != theirs.asked)
         throw input_error(who + " asks for path " + std::string(to_string(mine.asked)) + ", " + rank_text(peer) +
                           " for " + std::string(to_string(theirs.asked)));
+    if (mine.adds != theirs.adds)
+        throw input_error(who + (mine.adds ? " adds" : " stores") + " what arrives, " + rank_text(peer) +
+                          (theirs.adds ? " adds" : " stores") + " it; option add must be equal on both ranks");
+    if (mine.has_checksums != theirs.has_checksums)
+        throw input_error(who + " sends messages with" + (mine.has_checksums ? "" : "out") + " checksums, " +
+                          rank_text(peer) + " with" + (theirs.has_checksums ? "" : "out") +
+                          "; option checksums, or checks = comm, must be equal on both ranks");
+    if (const std::string here = format_of(mine), there = format_of(theirs); here != there)
+        throw input_error(who + " sends reals " + here + ", " + rank_text(peer) + " " + there +
+                          "; options format and scale must be equal on both ranks");
     compare_transfers(mine.sends, theirs.receives, rank, peer, name);
     compare_transfers(theirs.sends, mine.receives, peer, rank, name);
 }

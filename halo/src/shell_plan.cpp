@@ -22,6 +22,8 @@ namespace {
 
 using lattice::dimensions;
 
+source_field source_of(const field_view& f) noexcept { return {f.data, f.order.get(), f.shape}; }
+
 void mark_written(const field_view& f) noexcept {
     if (f.version) *f.version = lattice::next_version();
 }
@@ -53,7 +55,17 @@ std::string shape_of(const lattice::decomposition& cut, const shell_options& o, 
     text.append(", path ").append(to_string(o.path));
     if (o.format != message_format::as_stored) text += ", as " + format_text(o.format, o.scale);
     if (o.reverse) text += ", reverse";
+    if (o.select) text += ", selected sites";
     return text;
+}
+
+/// "behind t-low", "along 1.0.0.-1".
+std::string text_of_ghosts(int direction) {
+    const lattice::coordinate d = direction_of(direction);
+    if (distance(d) > 1) return "along " + lattice::to_string(d);
+    int mu = 0;
+    while (d[mu] == 0) ++mu;
+    return "behind " + lattice::to_string(face{mu, d[mu] < 0 ? lattice::side::low : lattice::side::high});
 }
 
 void check_fields(const std::string& who, const lattice::decomposition& cut, int rank, const shell_options& o,
@@ -105,8 +117,13 @@ shell_plan::shell_plan(const comm::job& j, const lattice::decomposition& cut, sh
     job_.collectively([&] { // because options_.select may throw
         forward = list_phases(cut);
         if (options_.reverse) reverse = shell_at_once(cut, job_.rank(), options_);
-        if (options_.checks >= check_level::normal) list_sent_sites(cut);
+        if (options_.checks >= check_level::normal) list_checked_sites(cut);
     });
+    if (options_.select) {
+        const std::string who = "halo '" + options_.name + "': ";
+        for (const shell_transfers& phase : forward) phase.chosen.compare(job_, who, text_of_ghosts);
+        if (options_.reverse) reverse.chosen.compare(job_, who, text_of_ghosts);
+    }
     make_phases(std::move(forward), bindings);
     if (options_.reverse) make_reverse(cut, std::move(reverse), bindings);
     reported_.reserve(ghosts_.size());
@@ -171,11 +188,12 @@ void shell_plan::make_reverse(const lattice::decomposition& cut, shell_transfers
     backward_->join(threads_.pointer());
 }
 
-void shell_plan::list_sent_sites(const lattice::decomposition& cut) {
-    const shell_transfers t = shell_at_once(cut, job_.rank(), options_);
+void shell_plan::list_checked_sites(const lattice::decomposition& cut) {
+    const shell_transfers t = shell_at_once(cut, job_.rank(), options_); // the same ghosts by either route
     for (const transfer& sent : t.sends) append_sites(sent, sent_sites_);
     std::sort(sent_sites_.begin(), sent_sites_.end());
     sent_sites_.erase(std::unique(sent_sites_.begin(), sent_sites_.end()), sent_sites_.end());
+    for (const transfer& ghosts : t.receives) append_sites(ghosts, ghost_sites_); // each once
 }
 
 void shell_plan::note_shared_destinations() {
@@ -266,8 +284,13 @@ bool shell_plan::has_binding(int which) const noexcept {
 
 std::uint64_t shell_plan::checksum(const ghosts_of& g) const noexcept {
     std::uint64_t sum = 0;
-    for (std::size_t i = 0; i < g.sources; ++i)
-        sum = checksum_sites(sum, sent_sites_, {g.fields[i].data, g.fields[i].order.get(), g.fields[i].shape});
+    for (std::size_t i = 0; i < g.sources; ++i) sum = checksum_sites(sum, sent_sites_, source_of(g.fields[i]));
+    return sum;
+}
+
+std::uint64_t shell_plan::checksum_of_ghosts(const ghosts_of& g) const noexcept {
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < g.sources; ++i) sum = checksum_sites(sum, ghost_sites_, source_of(g.destination(i)));
     return sum;
 }
 
@@ -285,14 +308,16 @@ comm::status shell_plan::ensure_halo(int which) noexcept {
 }
 
 void shell_plan::require_fresh(int which) const {
+    (void)*forward_; // throws if it was moved from
     if (options_.checks < check_level::normal) return;
     if (!has_binding(which))
         throw input_error(no_binding("halo '" + options_.name + "'", "require_fresh", which, filled_.size()));
     const ghosts_of& g = filled_[which];
-    const char* why = g.absent               ? g.absent
-                      : g.was_marked()       ? "a field was marked as written since"
-                      : checksum(g) != g.sum ? "a field was written since"
-                                             : nullptr;
+    const char* why = g.absent                               ? g.absent
+                      : g.was_marked()                       ? "a field was marked as written since"
+                      : checksum(g) != g.sum                 ? "a field was written since"
+                      : checksum_of_ghosts(g) != g.ghost_sum ? "ghosts were written since"
+                                                             : nullptr;
     if (!why) return;
     const std::string n = std::to_string(which);
     throw error("halo '" + options_.name + "': stale ghosts of binding " + n + " after exchange " +
@@ -338,7 +363,9 @@ void shell_plan::complete() noexcept {
         }
         if (status_.end(f.status) == comm::status::ok) {
             ++epoch_;
-            filled_[f.bound].absent = nullptr;
+            ghosts_of& g = filled_[f.bound];
+            g.absent = nullptr;
+            if (options_.checks >= check_level::normal) g.ghost_sum = checksum_of_ghosts(g);
         }
     }
     if (status_.is_ok()) running_ = running::nothing;

@@ -61,20 +61,25 @@ class transfer_list {
         const int peer = neighbour(cut_, rank_, d);
         const int opposite = directions - 1 - index;
         // The receiver's direction identifies the transfer: the sender's is the opposite one.
-        if (is_filled(cut_, peer, options_, direction_of(opposite)))
+        std::uint64_t fingerprint = 0;
+        if (is_filled(cut_, peer, options_, direction_of(opposite))) {
             list_.sends.push_back(
-                transfer_of(peer, opposite, layers_along(cut_, rank_, options_, d, false, grown_below)));
+                transfer_of(peer, opposite, layers_along(cut_, rank_, options_, d, false, grown_below), fingerprint));
+            if (options_.select) list_.chosen.note_sent(peer, opposite, fingerprint);
+        }
         if (!is_filled(cut_, rank_, options_, d)) return;
         const box ghosts = ghosts_along(cut_, rank_, options_, d, grown_below);
-        list_.receives.push_back(transfer_of(peer, index, ghosts));
+        list_.receives.push_back(transfer_of(peer, index, ghosts, fingerprint));
+        if (options_.select) list_.chosen.note_expected(peer, index, fingerprint);
         list_.receives.back().phase = phase_along(cut_, rank_, options_, d);
         list_.ghosts.push_back({d, within(outer_, ghosts), peer});
     }
     shell_transfers take() { return std::move(list_); }
 
   private:
-    /// The transfer of the selected sites of a box of global coordinates, as the field numbers them.
-    [[nodiscard]] transfer transfer_of(int peer, int direction, const box& part) const {
+    /// The transfer of the selected sites of a box of global coordinates, as the field numbers them. `fingerprint`: see
+    /// selected().
+    [[nodiscard]] transfer transfer_of(int peer, int direction, const box& part, std::uint64_t& fingerprint) const {
         transfer t{peer, static_cast<std::uint32_t>(direction), {}};
         if (!options_.parity && !options_.select) {
             if (const std::optional<strided_box> whole = box_of(part)) {
@@ -83,7 +88,7 @@ class transfer_list {
             }
         }
         t.sites = selected(appended_ ? appended_->numbers(part) : sites_of(within(outer_, part), outer_.extents), part,
-                           cut_.global(), options_.parity, options_.select);
+                           cut_.global(), options_.parity, options_.select, &fingerprint);
         return t;
     }
     /// Nothing if the field has no such box: appended ghosts along several directions do not form one.

@@ -3,6 +3,8 @@
 // the same list without communication.
 #pragma once
 
+#include "chosen_sites.hpp"
+
 #include <halocline/halo/shell_plan.hpp>
 
 namespace halocline::halo {
@@ -34,6 +36,7 @@ std::complex<double> phase_along(const lattice::decomposition& cut, int rank, co
 struct shell_transfers {
     std::vector<transfer> sends, receives;
     std::vector<ghost_region> ghosts; ///< one per receive
+    chosen_sites chosen;              ///< if there is a shell_options::select; places are the ghosts' directions
 };
 
 /// All ghosts straight from their owners: behind faces only, or including edges and corners.

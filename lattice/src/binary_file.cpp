@@ -98,9 +98,17 @@ void binary_file::expect_text(std::uint64_t offset, const std::string& written) 
 }
 
 void binary_file::reserve(std::uint64_t bytes) const {
-    int code = 0;
-    do code = ::posix_fallocate(descriptor_, 0, static_cast<off_t>(bytes));
-    while (code == EINTR);
+    const auto result_of = [](auto call) {
+        int code = 0;
+        do code = call() == 0 ? 0 : errno;
+        while (code == EINTR);
+        return code;
+    };
+    const auto size = static_cast<off_t>(bytes);
+    int code = result_of([&] { return ::fallocate(descriptor_, 0, 0, size); });
+    // Where the file system reserves nothing, posix_fallocate() would write to each block, which takes minutes for a
+    // large file, while other ranks wait. Then the file only gets its size, and a full disk is noticed by write().
+    if (code == EOPNOTSUPP || code == ENOSYS) code = result_of([&] { return ::ftruncate(descriptor_, size); });
     if (code != 0) fail("can't reserve " + std::to_string(bytes) + " bytes", code);
 }
 

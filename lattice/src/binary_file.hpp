@@ -37,7 +37,8 @@ class binary_file {
     /// Err: file_error unless the file holds these bytes there.
     void expect(std::uint64_t offset, std::span<const std::byte> written) const;
     void expect_text(std::uint64_t offset, const std::string& written) const;
-    /// Reserves the disk space, so that a full disk is noticed now.
+    /// Makes the file this long, and reserves its disk space, so that a full disk is noticed now; if the file system
+    /// can't, writing will notice it.  Pre: the file is not longer.
     void reserve(std::uint64_t bytes) const;
     /// Returns once everything is on disk.
     void sync() const;

@@ -12,8 +12,6 @@
 namespace halocline::lattice {
 namespace {
 
-constexpr char dimension_name[] = "xyzt";
-
 /// Cut units per dimension.  Err: input_error if the granularity does not divide the lattice.
 coordinate units_of(const coordinate& global, const coordinate& granularity) {
     coordinate units{};

@@ -44,6 +44,20 @@ std::optional<std::uint32_t> parse_hex(std::string_view text) {
     if (text.starts_with("0x") || text.starts_with("0X")) text.remove_prefix(2);
     return text.size() <= 8 ? parse_whole<std::uint32_t>(text, 16) : std::nullopt;
 }
+std::string why_no_number(std::string_view text, bool hexadecimal) {
+    if (hexadecimal && (text.starts_with("0x") || text.starts_with("0X"))) text.remove_prefix(2);
+    const char* digits = hexadecimal ? "0123456789abcdefABCDEF" : "0123456789";
+    const bool number = !text.empty() && text.find_first_not_of(digits) == std::string_view::npos;
+    return number ? "a number that is too large" : "not a number";
+}
+double last_digit(std::string_view number) {
+    constexpr double most = 1e-4;
+    const std::size_t exponent = std::min(number.find_first_of("eE"), number.size());
+    const std::size_t point = std::min(number.find('.'), exponent);
+    const std::size_t decimals = exponent - std::min(point + 1, exponent);
+    const std::optional<double> scale = parse_double("1" + std::string(number.substr(exponent)));
+    return std::min(most, scale.value_or(1) * std::pow(10.0, -static_cast<double>(decimals)));
+}
 std::string to_hex(std::uint32_t value) {
     char digits[8];
     for (int i = 0; i < 8; ++i) digits[i] = "0123456789abcdef"[(value >> (28 - 4 * i)) & 15];

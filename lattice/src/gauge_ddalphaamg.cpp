@@ -27,14 +27,16 @@ gauge_file open_ddalphaamg(const binary_file& file) {
     try {
         check_size(g, file.size());
     } catch (const file_error& e) {
-        throw file_error(g.path, std::string("is neither LIME nor NERSC nor MILC, and not DDalphaAMG: ") +
+        throw file_error(g.path, "is neither LIME nor NERSC nor MILC, and neither DDalphaAMG nor openQCD, whose head "
+                                 "and size are the same: " +
                                      std::string(e.what()).substr(g.path.size() + 4));
     }
     // Re tr of an SU(3) matrix is in [-3/2, 3]; written so that NaN is refused too.
     constexpr double rounding = 3 * plaquette_rounding;
     if (!(plaquette3 >= -1.5 - rounding && plaquette3 <= 3 + rounding)) {
         char text[120];
-        std::snprintf(text, sizeof text, "DDalphaAMG head gives 3 * plaquette = %.17g: it must be between -1.5 and 3",
+        std::snprintf(text, sizeof text,
+                      "DDalphaAMG or openQCD head gives 3 * plaquette = %.17g: it must be between -1.5 and 3",
                       plaquette3);
         throw file_error(g.path, text);
     }

@@ -68,6 +68,7 @@ gauge_file open_gauge_file(const std::string& path) {
 gauge_totals read_links(const gauge_file& file, const box& local, gauge_field& links) {
     check_field(local, links, gauge_components, "links");
     const binary_file data = binary_file::open_to_read(file.path);
+    links.mark_written(); // even if it is written in part only
     if (file.format == gauge_format::openqcd) return read_openqcd(file, data, local, links);
     const int bytes = site_bytes(file);
     const std::int64_t most = std::min(std::max<std::int64_t>(1, run_bytes / bytes), local.volume());
@@ -129,8 +130,8 @@ std::vector<std::string> boundary_warnings(const gauge_file& file, const std::ar
         const bool same = made_with == "ANTIPERIODIC" && used[mu] == boundary::antiperiodic;
         if (made_with.empty() || made_with == "PERIODIC" || same) continue;
         all.push_back("'" + file.path + "' says BOUNDARY_" + std::to_string(mu + 1) + " = " +
-                      shown(file.fermion_boundaries[mu]) + " of its fermions; here the boundary in " + "xyzt"[mu] +
-                      " is another");
+                      shown(file.fermion_boundaries[mu]) + " of its fermions; here the boundary in " +
+                      dimension_name[mu] + " is another");
     }
     return all;
 }

@@ -4,9 +4,9 @@
 #include "gauge_layout.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <map>
+#include <type_traits>
 #include <utility>
 
 namespace halocline::lattice {
@@ -61,20 +61,14 @@ std::optional<Value> optional_value(const std::string& path, const nersc_head& h
     if (it == head.values.end()) return std::nullopt;
     const std::optional<Value> value = parse(it->second);
     if (!value)
-        throw file_error(path, "NERSC header gives " + key + " = '" + shown(it->second) + "', which is not a number");
+        throw file_error(path, "NERSC header gives " + key + " = '" + shown(it->second) + "', which is " +
+                                   why_no_number(it->second, std::is_same_v<Value, std::uint32_t>));
     return value;
 }
 
-/// A unit of the last digit that a header gives: writers of 64-bit links print 6 to 14 digits, rounded or truncated.
-/// Trailing zeros are not always printed, so it is at most 1e-4.
-double last_digit(const nersc_head& head, const std::string& key) {
-    constexpr double most = 1e-4;
-    const std::string_view number = head.values.find(key)->second;
-    const std::size_t exponent = std::min(number.find_first_of("eE"), number.size());
-    const std::size_t point = std::min(number.find('.'), exponent);
-    const std::size_t decimals = exponent - std::min(point + 1, exponent);
-    const std::optional<double> scale = parse_double("1" + std::string(number.substr(exponent)));
-    return std::min(most, scale.value_or(1) * std::pow(10.0, -static_cast<double>(decimals)));
+/// Writers of 64-bit links print 6 to 14 digits, rounded or truncated.
+double last_digit_of(const nersc_head& head, const std::string& key) {
+    return last_digit(head.values.find(key)->second);
 }
 
 } // namespace
@@ -124,10 +118,16 @@ gauge_file open_nersc(const binary_file& file) {
     if (g.link_trace == 0.0) g.link_trace.reset();
     if (g.nersc_checksum == 0u) g.nersc_checksum.reset();
     if (g.plaquette == 0.0 && !g.link_trace && !g.nersc_checksum) g.plaquette.reset(); // alone, it may be a plaquette
-    if (g.plaquette) g.plaquette_digit = last_digit(head, "PLAQUETTE");
-    if (g.link_trace) g.link_trace_digit = last_digit(head, "LINK_TRACE");
+    if (g.plaquette) g.plaquette_digit = last_digit_of(head, "PLAQUETTE");
+    if (g.link_trace) g.link_trace_digit = last_digit_of(head, "LINK_TRACE");
     if (!g.plaquette) g.warnings.emplace_back("no PLAQUETTE is recorded");
-    if (!g.link_trace) g.warnings.emplace_back("no LINK_TRACE is recorded");
+    // The third row, made from the others, is right whatever their sign is: such links are in SU(3).
+    const bool hides_sign = g.rows == 2 && !g.plaquette;
+    if (!g.link_trace)
+        g.warnings.emplace_back(std::string("no LINK_TRACE is recorded") +
+                                (hides_sign ? ": with no PLAQUETTE either, the sign of a boundary in links of two "
+                                              "rows can't be noticed"
+                                            : ""));
     if (!g.nersc_checksum) g.warnings.emplace_back("no CHECKSUM is recorded: some corruption can't be seen");
     return g;
 }

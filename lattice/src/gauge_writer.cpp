@@ -18,7 +18,7 @@ std::string ildg_head(const coordinate& extents, std::uint64_t bytes) {
                       "xsi:schemaLocation=\"http://www.lqcd.org/ildg/filefmt.xsd\"><version>1.0</version>"
                       "<field>su3gauge</field><precision>64</precision>";
     for (int mu = 0; mu < dimensions; ++mu) {
-        const std::string tag{'l', "xyzt"[mu]};
+        const std::string tag{'l', dimension_name[mu]};
         xml += "<" + tag + ">" + std::to_string(extents[mu]) + "</" + tag + ">";
     }
     return lime_text("ildg-format", xml + "</ildgFormat>", message_begin) +

@@ -11,7 +11,7 @@ std::string to_string(const coordinate& c) {
     return text;
 }
 
-std::string to_string(face f) { return std::string(1, "xyzt"[f.mu]) + (f.end == side::low ? "-low" : "-high"); }
+std::string to_string(face f) { return std::string(1, dimension_name[f.mu]) + (f.end == side::low ? "-low" : "-high"); }
 
 std::optional<coordinate> parse_coordinate(std::string_view text) {
     coordinate c{};

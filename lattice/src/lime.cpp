@@ -126,6 +126,21 @@ std::string xml_values::at(std::string_view name) const {
 
 void xml_values::fail(const std::string& what) const { throw file_error(path_, type_ + " " + what); }
 
+coordinate scidac_dims(const xml_values& xml) {
+    const std::string text = xml.at("dims");
+    coordinate extents{};
+    std::string_view rest = text;
+    for (int mu = 0; mu < dimensions; ++mu) {
+        const std::size_t end = std::min(rest.find_first_of(" \t\r\n"), rest.size());
+        const std::optional<int> extent = parse_int(rest.substr(0, end));
+        if (!extent || (mu == dimensions - 1 && end != rest.size()))
+            xml.fail("gives <dims> as '" + shown(text) + "': not four extents");
+        extents[mu] = *extent;
+        rest = trim(rest.substr(end));
+    }
+    return extents;
+}
+
 void add_to_scidac_sums(scidac_sums& sums, std::int64_t site, std::span<const std::byte> stored) {
     const auto crc = static_cast<std::uint32_t>(
         ::crc32(0, reinterpret_cast<const Bytef*>(stored.data()), static_cast<uInt>(stored.size())));

@@ -4,6 +4,8 @@
 // sites.  Private to lattice/.
 #pragma once
 
+#include <halocline/lattice/geometry.hpp>
+
 #include "binary_file.hpp"
 #include "file_text.hpp"
 
@@ -13,6 +15,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace halocline::lattice {
@@ -64,10 +67,9 @@ class xml_values {
     [[nodiscard]] Value number(std::string_view name, std::optional<Value> (*parse)(std::string_view)) const {
         const std::string text = at(name);
         const std::optional<Value> value = parse(text);
-        const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+        constexpr bool hexadecimal = std::is_same_v<Value, std::uint32_t>;
         if (!value)
-            fail("gives <" + std::string(name) + "> as '" + shown(text) +
-                 "': " + (digits ? "a number that is too large" : "not a number"));
+            fail("gives <" + std::string(name) + "> as '" + shown(text) + "': " + why_no_number(text, hexadecimal));
         return *value;
     }
     /// Err: always file_error, which opens with the record's type.
@@ -76,6 +78,9 @@ class xml_values {
   private:
     std::string path_, type_, text_;
 };
+
+/// The <dims> of record scidac-private-file-xml: x, y, z, t.  Err: file_error unless there are four numbers.
+coordinate scidac_dims(const xml_values& xml);
 
 /// suma and sumb of a SciDAC file: the CRC-32 of each site's bytes, rotated by the site's index mod 29 and 31, xored.
 using scidac_sums = std::array<std::uint32_t, 2>;

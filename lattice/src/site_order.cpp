@@ -125,7 +125,7 @@ block_layout lay_out(const box& local, const coordinate& global, const coordinat
             global[mu] % block[mu] != 0)
             throw input_error("blocks of " + to_string(block) + " do not fit the local box " +
                               to_string(local.extents) + " at " + to_string(local.origin) + " of the lattice " +
-                              to_string(global) + ": every cut in " + "xyzt"[mu] + " must be a multiple of " +
+                              to_string(global) + ": every cut in " + dimension_name[mu] + " must be a multiple of " +
                               std::to_string(block[mu]));
         b.grid[mu] = local.extents[mu] / block[mu];
         b.grid_origin[mu] = local.origin[mu] / block[mu];

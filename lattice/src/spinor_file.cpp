@@ -25,19 +25,12 @@ void expect(const xml_values& xml, const char* name, int value, const std::strin
         xml.fail("gives <" + std::string(name) + "> as " + std::to_string(given) + ": " + right + " can be read");
 }
 
-coordinate read_dims(const xml_values& xml) {
-    const std::string text = xml.at("dims");
-    coordinate extents{};
-    std::string_view rest = text;
-    for (int mu = 0; mu < dimensions; ++mu) {
-        const std::size_t end = std::min(rest.find_first_of(" \t\r\n"), rest.size());
-        const std::optional<int> extent = parse_int(rest.substr(0, end));
-        if (!extent || (mu == dimensions - 1 && end != rest.size()))
-            xml.fail("gives <dims> as '" + shown(text) + "': not four extents");
-        extents[mu] = *extent;
-        rest = trim(rest.substr(end));
-    }
-    return extents;
+/// Writers have names of their own for a fermion field: only those of QIO and QDP for other fields are refused.
+void refuse_other_types(const xml_values& xml) {
+    const std::string type = xml.find("datatype").value_or("");
+    for (const char* other : {"ColorVector", "ColorMatrix", "DiracPropagator"})
+        if (type.find(other) != std::string::npos)
+            xml.fail("gives <datatype> as '" + shown(type) + "': a Dirac fermion can be read");
 }
 
 /// The precision, after checking that each site has one spinor.
@@ -55,6 +48,7 @@ int read_real_bytes(const xml_values& xml) {
     if (size != spinor_components * real_bytes)
         xml.fail("gives " + type + std::to_string(size) + " bytes per site; a Dirac fermion of precision " + precision +
                  " has " + std::to_string(spinor_components * real_bytes));
+    refuse_other_types(xml);
     return real_bytes;
 }
 
@@ -85,7 +79,7 @@ spinor_file open_spinor_file(const std::string& path) {
     expect(lattice, "spacetime", dimensions, "4");
     expect(lattice, "volfmt", 0, "0, all sites in one file,");
     expect(lattice, "multifile", 1, "1, all sites in one file,"); // version 1.0
-    s.extents = read_dims(lattice);
+    s.extents = scidac_dims(lattice);
     const lime_record& data = needed(records, "scidac-binary-data");
     s.real_bytes = read_real_bytes(xml_values(file, needed(records, "scidac-private-record-xml")));
     s.data_offset = static_cast<std::int64_t>(data.data_offset);
@@ -111,6 +105,7 @@ spinor_totals read_spinors(const spinor_file& file, const box& local, field<doub
     const std::int64_t most = std::min(run_bytes / site_bytes(file), local.volume());
     std::vector<std::byte> buffer(static_cast<std::size_t>(most) * bytes);
     spinor_totals totals;
+    spinors.mark_written(); // even if it is written in part only
     for_each_run(local, file.extents, most, [&](std::int64_t file_site, std::int64_t local_site, std::int64_t sites) {
         const auto run = std::span(buffer).first(static_cast<std::size_t>(sites) * bytes);
         data.read(static_cast<std::uint64_t>(file.data_offset + file_site * site_bytes(file)), run);

@@ -53,25 +53,29 @@ void field_space<T>::refuse(const vector& x) const {
         return std::to_string(components) + " components on a box of " + lattice::to_string(order->extents()) +
                (order->lane_width() > 1 ? " in " + std::to_string(order->lane_width()) + " lanes" : "");
     };
-    throw input_error("field_space: a vector has " + shape(x.components(), x.shared_order().get()) +
-                      ", those of the space have " + shape(components_, order_.get()));
+    const std::string its = shape(x.components(), x.shared_order().get()), wanted = shape(components_, order_.get());
+    throw input_error("field_space: a vector has " + its + (its == wanted ? " in another site order" : "") +
+                      ", those of the space have " + wanted);
 }
 
 template <class T>
 void field_space<T>::set_zero(vector& y) const noexcept {
     std::fill_n(y.data(), y.values().size(), T{});
+    y.mark_written();
 }
 
 template <class T>
 void field_space<T>::scale(vector& y, double alpha) const noexcept {
     // in fp64: 1 / ||r|| may be out of range for T even if the result isn't
     for (T& value : y.values()) value = static_cast<T>(alpha * static_cast<double>(value));
+    y.mark_written();
 }
 
 template <class T>
 void field_space<T>::combine(vector& y, double alpha, std::span<const complex> c, std::span<const vector> v) const {
     require(y);
     for (const vector& x : v) require(x);
+    y.mark_written();
     const std::size_t n = y.values().size(), lanes = static_cast<std::size_t>(y.order().lane_width());
     alignas(64) T s[chunk], t[chunk];
     for (std::size_t begin = 0; begin < n; begin += chunk) {

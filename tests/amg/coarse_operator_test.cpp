@@ -334,4 +334,37 @@ TEST(CoarseDecomposition, CutInsideABlockNamesTheGridsThatWouldDo) {
     }
 }
 
+/// Ghosts of a field that is written count as stale.
+TEST(CoarseOperator, MarksWhatItWritesAndSoDoesTheInterpolation) {
+    const comm::job j = comm::job::single();
+    problem p(j, {4, 4, 4, 4}, {1, 1, 1, 1}, {2, 2, 2, 2}, few_vectors(2));
+    amg::coarse_operator& d = p.hierarchy.coarse();
+    const amg::aggregation& interpolation = p.hierarchy.interpolation();
+    lattice::field<float> fine = p.fine_field(), x = p.coarse_field(1), y = p.coarse_field(2),
+                          half(d.half_order(), d.components()), other_half(d.half_order(), d.components());
+    const auto marks = [](const lattice::field<float>& f, auto&& write) {
+        const std::uint64_t before = f.version();
+        write();
+        return f.version() != before;
+    };
+
+    EXPECT_TRUE(marks(y, [&] { expect_ok(d.apply(y, x)); }));
+    EXPECT_TRUE(marks(half, [&] { expect_ok(d.reduce(half, x)); }));
+    EXPECT_TRUE(marks(other_half, [&] { expect_ok(d.apply_schur(other_half, half)); }));
+    EXPECT_TRUE(marks(y, [&] { expect_ok(d.reconstruct(y, half, x)); }));
+    EXPECT_TRUE(marks(fine, [&] { interpolation.prolong(fine, x); }));
+    EXPECT_TRUE(marks(y, [&] { interpolation.restrict(y, fine); }));
+    EXPECT_TRUE(marks(fine, [&] { interpolation.column(fine, 1, 0); }));
+}
+
+TEST(CoarseOperator, RefusesMatricesThatNoFieldHasComponentsFor) {
+    const comm::job j = comm::job::single();
+    const auto coarse = lattice::decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+
+    EXPECT_EQ(
+        halocline_test::refusal([&] { amg::coarse_operator(j, coarse, amg::coarse_site_order(coarse, 0), 6000); }),
+        "too many test vectors: 6000 make the matrices of one coarse site 2592000000 numbers; at most 2147483647 "
+        "can be stored");
+}
+
 } // namespace

@@ -106,4 +106,19 @@ TEST_P(SapSmoother, SolvesAllBlocksAtOnceWhereThereAreNoTwoColours) {
 
 INSTANTIATE_TEST_SUITE_P(RankGrids, SapSmoother, testing::Values(coordinate{1, 1, 1, 1}, coordinate{1, 1, 1, 2}));
 
+/// Ghosts of a field that is written count as stale.
+TEST(SapSmootherOfOneRank, MarksWhatItWrites) {
+    const comm::job j = comm::job::single();
+    problem p(j, {4, 4, 4, 4}, {1, 1, 1, 1});
+    amg::sap_smoother smooth(p.d, 1);
+    const std::uint64_t before = p.x.version();
+
+    ASSERT_EQ(smooth.from_zero(p.x, p.b, 1), comm::status::ok);
+    const std::uint64_t between = p.x.version();
+    ASSERT_EQ(smooth.improve(p.x, p.b, 1), comm::status::ok);
+
+    EXPECT_NE(between, before);
+    EXPECT_NE(p.x.version(), between);
+}
+
 } // namespace

@@ -99,9 +99,11 @@ TEST(Solver, SolvesAgainWithTheSameBitsAndReportsThatSolveAlone) {
     halocline_test::fill_random(b, local, cut.global(), 5);
     halocline_test::fill_random(again, local, cut.global(), 6); // no initial guess
     solver.setup();
+    const std::uint64_t before = x.version();
 
     const amg::solver_report first = solver.solve(x, b), second = solver.solve(again, b);
 
+    EXPECT_NE(x.version(), before);
     EXPECT_TRUE(second.converged());
     EXPECT_TRUE(std::ranges::equal(again.values(), x.values()));
     EXPECT_EQ(second.outer.iterations, first.outer.iterations);
@@ -314,6 +316,7 @@ TEST(Solver, RefusesNumbersThatNoSolveCanBeMadeWith) {
               "solver_options::restart_length = 0: must be from 1 to 510");
     EXPECT_EQ(refused([](auto& o) { o.coarse_restart_length = 511; }),
               "solver_options::coarse_restart_length = 511: must be from 1 to 510");
+    EXPECT_EQ(refused([](auto& o) { o.vectors = 5461; }), "solver_options::vectors = 5461: must be from 1 to 5460");
     EXPECT_EQ(refused([](auto& o) { o.sweeps = 0; }), "solver_options::sweeps = 0: must be from 1 to 1000000");
     EXPECT_EQ(refused([](auto& o) { o.max_restarts = -1; }),
               "solver_options::max_restarts = -1: must be from 1 to 1000000");
@@ -322,19 +325,21 @@ TEST(Solver, RefusesNumbersThatNoSolveCanBeMadeWith) {
 }
 
 TEST(Solver, RefusesALaneWidthOfOneRankOnAll) {
-    std::array<std::string, 2> refused;
-    comm::run_threads(2, [&](const comm::job& j) {
-        const auto cut = lattice::decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2}, {4, 4, 4, 4});
-        const lattice::box local = cut.local_box(j.rank());
-        const dirac::padded_links links(j, cut, halocline_test::links_near_one(local, cut.global(), 0.25));
-        amg::solver_options options = twelve_vectors();
-        options.lane_width = j.rank() == 0 ? 4 : 3;
-        refused[j.rank()] =
-            halocline_test::refusal<error>([&] { const amg::solver solver(j, cut, links, {.m0 = -0.4}, options); });
-    });
+    for (const int width : {3, -1}) {
+        std::array<std::string, 2> refused;
+        comm::run_threads(2, [&](const comm::job& j) {
+            const auto cut = lattice::decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2}, {4, 4, 4, 4});
+            const lattice::box local = cut.local_box(j.rank());
+            const dirac::padded_links links(j, cut, halocline_test::links_near_one(local, cut.global(), 0.25));
+            amg::solver_options options = twelve_vectors();
+            options.lane_width = j.rank() == 0 ? 4 : width;
+            refused[j.rank()] =
+                halocline_test::refusal<error>([&] { const amg::solver solver(j, cut, links, {.m0 = -0.4}, options); });
+        });
 
-    EXPECT_NE(refused[1].find("lane width is 3"), std::string::npos) << refused[1];
-    EXPECT_EQ(refused[0], refused[1]);
+        EXPECT_NE(refused[1].find("lane width is " + std::to_string(width)), std::string::npos) << refused[1];
+        EXPECT_EQ(refused[0], refused[1]);
+    }
 }
 
 // Without the hierarchy it would solve with the smoother alone, slowly, and not say so.

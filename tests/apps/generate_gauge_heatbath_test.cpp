@@ -26,7 +26,7 @@ std::vector<dirac::su3> links_after(int sweeps, const coordinate& global, const 
     comm::run_threads(static_cast<int>(lattice::volume(rank_grid)), [&](const job& j) {
         const auto cut = decomposition::even(global, rank_grid);
         const lattice::box local = cut.local_box(j.rank());
-        gauge::heatbath chain(j, cut, {5.7, 42, 2});
+        gauge::heatbath chain({5.7, 42, 2});
         dirac::padded_links links(j, cut, gauge::hot_links(local, global, 42));
         for (int s = 0; s < sweeps; ++s) chain.sweep(links);
         for (std::int64_t site = 0; site < local.volume(); ++site) {
@@ -45,12 +45,12 @@ std::vector<double> plaquettes(const coordinate& global, const gauge::heatbath_o
     std::vector<double> series;
     comm::run_threads(2, [&](const job& j) {
         const auto cut = decomposition::even(global, {1, 1, 1, 2});
-        gauge::heatbath chain(j, cut, options);
+        gauge::heatbath chain(options);
         dirac::padded_links links(j, cut, gauge::cold_links(cut.local_box(j.rank())));
         for (int s = 0; s < thermalisation; ++s) chain.sweep(links);
         for (int s = 0; s < measured; ++s) {
             chain.sweep(links);
-            const double value = dirac::plaquette(j, cut, links);
+            const double value = dirac::plaquette(links);
             if (j.rank() == 0) series.push_back(value);
         }
     });
@@ -72,13 +72,13 @@ TEST(Heatbath, LinksHaveTheSameBitsOnEveryRankGrid) {
 TEST(Heatbath, ShellIsCurrentAfterASweep) {
     comm::run_threads(2, [](const job& j) {
         const auto cut = decomposition::even({4, 4, 2, 4}, {2, 1, 1, 1});
-        gauge::heatbath chain(j, cut, {6, 3, 1});
+        gauge::heatbath chain({6, 3, 1});
         dirac::padded_links links(j, cut, gauge::hot_links(cut.local_box(j.rank()), cut.global(), 3));
 
         chain.sweep(links);
 
         dirac::padded_links refreshed = links;
-        refreshed.exchange(j, cut);
+        refreshed.exchange();
         EXPECT_TRUE(std::equal(links.values().begin(), links.values().end(), refreshed.values().begin()));
     });
 }
@@ -99,10 +99,10 @@ TEST(Heatbath, OverrelaxationMovesLinksAndKeepsTheAction) {
     const auto after = [](int overrelaxation) {
         const comm::job j = comm::job::single();
         const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
-        gauge::heatbath chain(j, cut, {6, 5, overrelaxation});
+        gauge::heatbath chain({6, 5, overrelaxation});
         dirac::padded_links links(j, cut, gauge::hot_links(cut.local_box(0), cut.global(), 5));
         chain.sweep(links);
-        return std::pair(dirac::plaquette(j, cut, links), links({1, 2, 3, 0}, 1));
+        return std::pair(dirac::plaquette(links), links({1, 2, 3, 0}, 1));
     };
 
     const auto [action, link] = after(0);
@@ -114,23 +114,33 @@ TEST(Heatbath, OverrelaxationMovesLinksAndKeepsTheAction) {
 
 TEST(Heatbath, RefusesAnOddExtentAndSaysWhich) {
     const comm::job j = comm::job::single();
+    const auto cut = decomposition::even({4, 3, 4, 4}, {1, 1, 1, 1});
+    dirac::padded_links links(j, cut, gauge::cold_links(cut.local_box(0)));
+    gauge::heatbath chain({});
 
-    try {
-        gauge::heatbath(j, decomposition::even({4, 3, 4, 4}, {1, 1, 1, 1}), {});
-        FAIL();
-    } catch (const input_error& e) {
-        EXPECT_NE(std::string(e.what()).find("extent 3 in y"), std::string::npos) << e.what();
-    }
+    const std::string refused = halocline_test::refusal([&] { chain.sweep(links); });
+
+    EXPECT_NE(refused.find("extent 3 in y"), std::string::npos) << refused;
+}
+
+// The stream of random numbers has 32 bits: a later sweep would get the numbers of an earlier one.
+TEST(Heatbath, RefusesASweepForWhichThereAreNoRandomNumbers) {
+    const comm::job j = comm::job::single();
+    const auto cut = decomposition::even({2, 2, 2, 2}, {1, 1, 1, 1});
+    dirac::padded_links links(j, cut, gauge::cold_links(cut.local_box(0)));
+    gauge::heatbath last({}, gauge::most_sweeps - 1);
+
+    EXPECT_NO_THROW(last.sweep(links));
+
+    EXPECT_EQ(halocline_test::refusal([&] { last.sweep(links); }),
+              "a chain has at most 536870911 sweeps: there are no further random numbers; go on with its links and "
+              "another seed");
+    EXPECT_EQ(halocline_test::refusal([] { gauge::heatbath({}, gauge::most_sweeps + 1); }),
+              "no chain has done 536870912 sweeps: 0 to 536870911 are possible");
 }
 
 TEST(Heatbath, RefusesABetaThatIsNotANumber) {
-    const comm::job j = comm::job::single();
-
-    const auto refused = [&](double beta) {
-        return halocline_test::refusal([&] {
-            gauge::heatbath(j, decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1}), {beta, 1, 1});
-        });
-    };
+    const auto refused = [](double beta) { return halocline_test::refusal([&] { gauge::heatbath({beta, 1, 1}); }); };
     EXPECT_EQ(refused(std::nan("")), "beta nan is not a coupling: it must be finite and >= 0");
     EXPECT_EQ(refused(-1), "beta -1.000000 is not a coupling: it must be finite and >= 0");
 }

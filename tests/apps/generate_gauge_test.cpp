@@ -84,6 +84,8 @@ TEST_F(GenerateGauge, BadInputIsOneMessageAndExitCodeTwo) {
         {"--grid 4.4.4.4 --seed -1", "--seed '-1': expected a whole number"},
         {"--grid 4.4.4.4 --seed=", "--seed takes one value"},
         {"--grid 4.4.4.4 --thermalisation 2147483647 --sweeps 1", "--thermalisation '2147483647': expected"},
+        {"--grid 4.4.4.4 --thermalisation 536870912 --sweeps 1", "--thermalisation '536870912': expected"},
+        {"--grid 4.4.4.4 --thermalisation 500000000 --sweeps 500000000", "are more than 536870911 together"},
         {"--grid 4.4.4.4 --sweep 3", "--sweep"},
         {"--grid 4.4.4.4 --format milc", "milc"},
         {"--grid 4.4.4.4 --thermalisation 0 --sweeps 1 --output /nowhere/links", "/nowhere/links"},

@@ -2,6 +2,8 @@
 // Outputs of programs: names that are none, files that may not be replaced, disks that are full.
 #include "programs.hpp"
 
+#include <halocline_test/other_user.hpp>
+
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -9,6 +11,23 @@
 namespace {
 
 using namespace halocline_test;
+
+/// Runs `line` without root's rights; exit code 126: it can't be run so here.
+command_result run_as_other_user(const std::string& line) {
+    const scratch_folder scratch;
+    std::filesystem::permissions(scratch / "", std::filesystem::perms::all);
+    const pid_t other = ::fork();
+    if (other == 0) {
+        if (!drop_privileges()) ::_exit(126);
+        const command_result run = run_command(line);
+        std::ofstream(scratch / "out") << run.out;
+        std::ofstream(scratch / "err") << run.err;
+        ::_exit(run.exit_code);
+    }
+    int how = -1;
+    ::waitpid(other, &how, 0);
+    return {WIFEXITED(how) ? WEXITSTATUS(how) : -1, read_text(scratch / "out"), read_text(scratch / "err")};
+}
 
 TEST(Programs, OutputsThatCannotBeWrittenAreToldBeforeTheWork) {
     for (const std::string line :
@@ -22,6 +41,48 @@ TEST(Programs, OutputsThatCannotBeWrittenAreToldBeforeTheWork) {
         EXPECT_TRUE(run.out.empty()) << run.out;
     }
     EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+}
+
+/// Each would replace the file: that needs no permission to write to it.
+TEST(Programs, FilesThatAreWriteProtectedAreNotReplaced) {
+    if (run_as_other_user(bin + "heat4d --help").exit_code != 0)
+        GTEST_SKIP() << "the programs can't be run by another user than root, who may write to every file";
+    const scratch_folder scratch;
+    const std::string file = scratch / "kept";
+    std::filesystem::permissions(scratch / "", std::filesystem::perms::all);
+    std::ofstream(file) << "old";
+    std::filesystem::permissions(file, std::filesystem::perms::owner_read | std::filesystem::perms::group_read |
+                                           std::filesystem::perms::others_read);
+    for (const std::string line : {"coarse_solve --grid 8.8.8.8 --solution ", "coarse_solve --grid 8.8.8.8 --json ",
+                                   "heat4d --json ", "generate_gauge --grid 4.4.4.4 --sweeps 0 --output "}) {
+        const auto run = run_as_other_user(run2 + line + file);
+
+        const std::string flag = line.substr(line.rfind("--"));
+        expect_one_error(run, 2, flag + file + ": can't be written: it is write-protected");
+        EXPECT_TRUE(run.out.empty()) << run.out;
+        EXPECT_EQ(read_text(file), "old") << line;
+    }
+    int files = 0;
+    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(scratch / "")) ++files;
+    EXPECT_EQ(files, 1);
+}
+
+TEST(Programs, FilesThatNotAllRanksSeeAreToldBeforeTheWork) {
+    const scratch_folder scratch;
+    std::filesystem::create_directories(scratch / "0");
+    std::filesystem::create_directories(scratch / "1");
+    const std::string in_folders_of_their_own =
+        bin + "halocline-run -n 2 -- sh -c \"cd " + (scratch / "") + "\\$HALOCLINE_RANK; exec " + bin;
+    for (const std::string line :
+         {"coarse_solve --solution x", "generate_gauge --grid 4.4.4.4 --sweeps 0 --output x"}) {
+        const auto run = shell(in_folders_of_their_own + line + "\"");
+
+        expect_one_error(run, 2, line.substr(line.rfind("--")) + ": can't be written: rank 1 on ");
+        EXPECT_TRUE(contains(run.err, " can't open '" + (scratch / "1/x."))) << run.err;
+        EXPECT_TRUE(contains(run.err, ", which rank 0 on ")) << run.err;
+        EXPECT_TRUE(run.out.empty()) << run.out;
+    }
+    for (const char* folder : {"0", "1"}) EXPECT_TRUE(std::filesystem::is_empty(scratch / folder)) << folder;
 }
 
 TEST(Programs, PathsOfOutputsThatAreNoneAreToldOnce) {
@@ -149,12 +210,41 @@ TEST(SmallDisk, ADemoConfigurationThatDoesNotFitIsToldBeforeItIsMade) {
     EXPECT_FALSE(contains(run.out, "generating")) << run.out;
 }
 
-TEST(SmallDisk, ASolutionThatDoesNotFitIsOneErrorAndTheRestIsWritten) {
+/// 8.8.8.8 sites of 192 bytes.
+TEST(SmallDisk, ASolutionThatDoesNotFitIsToldBeforeTheWork) {
     if (on_small_disk("true").exit_code != 0) GTEST_SKIP() << "no mount namespaces here";
+    for (const std::string name : {"/mnt/x", "x"}) {
+        const auto run = on_small_disk("cd /mnt && " + run2 + short_solve + " --solution " + name + "; ls /mnt");
+
+        EXPECT_TRUE(contains(run.err, "--solution " + name + ": can't be written: it takes 786432 bytes, and "))
+            << run.err;
+        EXPECT_TRUE(contains(run.err, std::string(" are free in '") + (name == "x" ? "." : "/mnt") + "'")) << run.err;
+        EXPECT_EQ(run.err.find('\n'), run.err.size() - 1) << "more than one message:\n" << run.err;
+        EXPECT_TRUE(run.out.empty()) << "work, or a file left:\n" << run.out;
+    }
+}
+
+TEST(SmallDisk, ASolutionHasRoomBesideAnOlderOneOnlyIfBothFit) {
+    const std::string older = "mount -o remount,size=1m /mnt && head -c 600000 /dev/zero >/mnt/x";
+    if (on_small_disk(older).exit_code != 0) GTEST_SKIP() << "no mount namespaces here";
+    const std::string solve = run2 + short_solve + " --solution /mnt/x";
+
+    const auto both = on_small_disk(older + "; " + solve), killed = on_small_disk(older + ".partial; " + solve);
+
+    expect_one_error(both, 2, "it takes 786432 bytes, and ");
+    EXPECT_TRUE(contains(killed.out, "wrote /mnt/x")) << "what a killed run left goes first:\n" << killed.err;
+}
+
+/// The disk fills up during the solve: what a killed run left takes its space as long as somebody has it open.
+const std::string fills_up =
+    "mount -o remount,size=1m /mnt && head -c 600000 /dev/zero >/mnt/x.partial && exec 3</mnt/x.partial && ";
+
+TEST(SmallDisk, ASolutionThatNoLongerFitsIsOneErrorAndTheRestIsWritten) {
+    if (on_small_disk(fills_up + "true").exit_code != 0) GTEST_SKIP() << "no mount namespaces here";
     const scratch_folder scratch;
 
-    const auto run =
-        on_small_disk(run2 + short_solve + " --solution /mnt/x --json " + (scratch / "r.json") + "; ls /mnt");
+    const auto run = on_small_disk(fills_up + run2 + short_solve + " --solution /mnt/x --json " + (scratch / "r.json") +
+                                   "; ls /mnt");
 
     EXPECT_TRUE(contains(run.err, "--solution: '/mnt/x")) << run.err;
     EXPECT_TRUE(contains(run.err, "No space left on device")) << run.err;
@@ -164,9 +254,9 @@ TEST(SmallDisk, ASolutionThatDoesNotFitIsOneErrorAndTheRestIsWritten) {
 }
 
 TEST(SmallDisk, ASolutionAndAResultThatDoNotFitAreBothTold) {
-    if (on_small_disk("true").exit_code != 0) GTEST_SKIP() << "no mount namespaces here";
+    if (on_small_disk(fills_up + "true").exit_code != 0) GTEST_SKIP() << "no mount namespaces here";
 
-    const auto run = on_small_disk(run2 + short_solve + " --solution /mnt/x --json /dev/full");
+    const auto run = on_small_disk(fills_up + run2 + short_solve + " --solution /mnt/x --json /dev/full");
 
     EXPECT_EQ(run.exit_code, 1) << run.err;
     EXPECT_TRUE(contains(run.err, "--solution: '/mnt/x")) << run.err;

@@ -43,7 +43,7 @@ double plaquette_of(const link_function& link) {
                     links.at(s, 18 * mu + 2 * k + 1) = u[k].imag();
                 }
             }
-        value = dirac::plaquette(j, cut, dirac::padded_links(j, cut, links));
+        value = dirac::plaquette(dirac::padded_links(j, cut, links));
     });
     return value;
 }
@@ -161,6 +161,31 @@ TEST(GaugeConfiguration, WhatIsWrongInBothFormatsIsRefused) {
 
     EXPECT_EQ(what_is_wrong_with(flipped).find(": a link misses SU(3) by "), 0U);
     EXPECT_NE(what_is_wrong_with(ddalphaamg_file(0.1)).find("; read as openQCD: "), std::string::npos);
+}
+
+TEST(GaugeConfiguration, APlaquetteThatIldgRecordsIsComparedWithTheLinks) {
+    const double p = [] {
+        double value = 0;
+        const temporary_file t(ildg(8));
+        comm::run_threads(1, [&](const comm::job& j) {
+            const auto cut = decomposition::even({2, 3, 4, 5}, {1, 1, 1, 1});
+            value = dirac::read_configuration(j, cut, open_gauge_file(t.path())).plaquette;
+        });
+        return value;
+    }();
+    const auto refused = [](double recorded) {
+        char xml[80];
+        std::snprintf(xml, sizeof xml, "<usqcdInfo><plaq>%e</plaq></usqcdInfo>", recorded);
+        const temporary_file t(lime_record("scidac-record-xml", xml, 0x8000) + ildg(8));
+        return refusal_of_all(2, [&](const comm::job& j) {
+            const auto cut = decomposition::even({2, 3, 4, 5}, {1, 1, 2, 1});
+            static_cast<void>(dirac::read_configuration(j, cut, open_gauge_file(t.path())));
+        });
+    };
+
+    EXPECT_EQ(refused(p), "accepted");
+    EXPECT_NE(refused(p + 1e-5).find("': plaquette "), std::string::npos) << refused(p + 1e-5);
+    EXPECT_NE(refused(p + 1e-5).find(", but the file says "), std::string::npos) << refused(p + 1e-5);
 }
 
 /// Its owner knows which of the two it is.

@@ -48,12 +48,12 @@ void check(const expectation& want, const coordinate& rank_grid) {
         const spinor_field one = ones(local);
         spinor_field y = ones(local);
 
-        const auto planes = dirac::plaquette_by_plane(j, cut, links); // xy xz xt yz yt zt
+        const auto planes = dirac::plaquette_by_plane(links); // xy xz xt yz yt zt
         d.apply(y, one);
         const double norm = std::sqrt(inner(j, y, y).real());
         const auto overlap = inner(j, one, y);
 
-        EXPECT_NEAR(dirac::plaquette(j, cut, links), want.plaquette, 2e-13);
+        EXPECT_NEAR(dirac::plaquette(links), want.plaquette, 2e-13);
         if (want.spatial_plaquette != 0) {
             EXPECT_NEAR((planes[0] + planes[1] + planes[3]) / 3, want.spatial_plaquette, 1e-10);
         }

@@ -158,7 +158,7 @@ TEST(PaddedLinks, ExchangeOfOneParityRefreshesThatAndNothingElse) {
             for (int direction = 0; direction < 4; ++direction) links(x, direction) = random_su3(2, g, n, direction);
         });
 
-        links.exchange(j, cut, mu, parity);
+        links.exchange(mu, parity);
 
         int wrong = 0;
         for_each_padded_site(local, n, [&](const coordinate& x, const coordinate& g) {
@@ -176,24 +176,26 @@ TEST(PaddedLinks, StoreGivesBackTheGaugeField) {
     on_every_shape([](const job& j, const decomposition& cut, const lattice::box& local) {
         const gauge_field links = random_links(local, cut.global());
         gauge_field back = unit_links(local);
+        const std::uint64_t before = back.version();
 
         dirac::padded_links(j, cut, links).store(back);
 
+        EXPECT_NE(back.version(), before);
         EXPECT_TRUE(std::equal(links.values().begin(), links.values().end(), back.values().begin()));
     });
 }
 
 TEST(Plaquette, IsOneOnUnitLinks) {
     on_every_shape([](const job& j, const decomposition& cut, const lattice::box& local) {
-        EXPECT_DOUBLE_EQ(dirac::plaquette(j, cut, {j, cut, unit_links(local)}), 1);
+        EXPECT_DOUBLE_EQ(dirac::plaquette({j, cut, unit_links(local)}), 1);
     });
 }
 
 TEST(Plaquette, IsInvariantUnderGaugeTransformations) {
     on_every_shape([](const job& j, const decomposition& cut, const lattice::box& local) {
-        const auto before = dirac::plaquette_by_plane(j, cut, {j, cut, random_links(local, cut.global())});
+        const auto before = dirac::plaquette_by_plane({j, cut, random_links(local, cut.global())});
 
-        const auto after = dirac::plaquette_by_plane(j, cut, {j, cut, transformed_links(local, cut.global())});
+        const auto after = dirac::plaquette_by_plane({j, cut, transformed_links(local, cut.global())});
 
         for (int plane = 0; plane < 6; ++plane) EXPECT_NEAR(after[plane], before[plane], 1e-13);
     });
@@ -205,7 +207,7 @@ TEST(Plaquette, DoesNotDependOnTheRankGrid) {
         double result = 0;
         comm::run_threads(static_cast<int>(lattice::volume(rank_grid)), [&](const job& j) {
             const auto cut = decomposition::even(global, rank_grid);
-            const double value = dirac::plaquette(j, cut, {j, cut, random_links(cut.local_box(j.rank()), global)});
+            const double value = dirac::plaquette({j, cut, random_links(cut.local_box(j.rank()), global)});
             if (j.rank() == 0) result = value;
         });
         return result;
@@ -314,14 +316,25 @@ TEST(CloverTerm, DoesNotSeeAnAntiperiodicSign) {
     });
 }
 
+TEST(WilsonParameters, KappaStandsForTheMass) {
+    const auto p = dirac::wilson_parameters::from_kappa(0.16, 1.5);
+
+    EXPECT_DOUBLE_EQ(1 / (2 * (4 + p.m0)), 0.16);
+    EXPECT_EQ(p.csw, 1.5);
+    EXPECT_EQ(p.boundaries, dirac::wilson_parameters{}.boundaries);
+    EXPECT_EQ(dirac::wilson_parameters::from_kappa(0.125, 0).m0, 0);
+}
+
 TEST(ReferenceOperator, OfAConstantIsTheMassOnUnitLinks) {
     on_every_shape([](const job& j, const decomposition& cut, const lattice::box& local) {
         dirac::reference_operator d(j, cut, {j, cut, unit_links(local)}, with_t_boundary(lattice::boundary::periodic));
         const spinor_field x = ones(local);
         spinor_field y = ones(local);
+        const std::uint64_t before = y.version();
 
         d.apply(y, x);
 
+        EXPECT_NE(y.version(), before); // or its ghosts would count as fresh
         for (std::int64_t site = 0; site < y.volume(); ++site)
             for (int c = 0; c < 24; ++c) EXPECT_NEAR(y.at(site, c), c % 2 == 0 ? -0.5 : 0, 1e-14);
     });

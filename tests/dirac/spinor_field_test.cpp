@@ -195,6 +195,20 @@ TEST(SpinorField, OfAnotherShapeIsWrittenByNoRank) {
     EXPECT_TRUE(std::filesystem::is_empty(scratch / ""));
 }
 
+/// As on hosts without a common file system.
+TEST(SpinorField, ThatOneRankCannotWriteIsAnErrorThatNamesTheRankAndItsHost) {
+    const scratch_folder scratch;
+    const std::string said = halocline_test::refusal_of_all(2, [&](const job& j) {
+        const auto cut = decomposition::even({2, 2, 2, 4}, {1, 1, 1, 2});
+        const spinor_field psi = random_spinor(cut.local_box(j.rank()), cut.global(), 5);
+        dirac::write_spinors(j, cut, psi, {}, j.rank() == 0 ? scratch / "field" : "/nonexistent/field");
+    });
+
+    EXPECT_NE(said.find("'/nonexistent/field.partial': can't be opened"), std::string::npos) << said;
+    EXPECT_NE(said.find(" (rank 1 on "), std::string::npos) << said;
+    EXPECT_TRUE(std::filesystem::is_empty(scratch / ""));
+}
+
 TEST(SpinorField, ThatCannotBeWrittenIsOneErrorOnEveryRank) {
     std::array<std::string, 2> said;
     comm::run_threads(2, [&](const job& j) {

@@ -26,6 +26,27 @@ TEST(WilsonClover, BlockSolveReturnsTheResidualOfItsUpdate) {
     });
 }
 
+/// Ghosts of a field that is written count as stale.
+TEST(WilsonClover, MarksWhatItWrites) {
+    const comm::job j = comm::job::single(small_job());
+    problem<float> p(j, cases[0], {1, 1, 1, 1}, 4);
+    field<float> x = p.random(1), r = p.random(2), y = p.zero(), update = p.zero();
+    const auto marks = [](field<float>& f, auto&& write) {
+        const std::uint64_t before = f.version();
+        write();
+        return f.version() != before;
+    };
+
+    EXPECT_TRUE(marks(y, [&] { (void)p.fast.apply(y, x); }));
+    EXPECT_TRUE(marks(y, [&] { p.fast.apply_block(y, x); }));
+    auto hops = p.fast.start_surface(x);
+    ASSERT_EQ(hops.finish(), comm::status::ok);
+    EXPECT_TRUE(marks(y, [&] { hops.add_to(y); }));
+    auto more_hops = p.fast.start_surface(x);
+    EXPECT_TRUE(marks(y, [&] { (void)more_hops.finish_and_add_to(y); }));
+    for (field<float>* f : {&x, &r, &update}) EXPECT_TRUE(marks(*f, [&] { p.fast.block_solve(x, r, update, -1, 1); }));
+}
+
 TEST(PublicFiles, HaveTheKnownNorms) {
     struct known {
         const char* file;

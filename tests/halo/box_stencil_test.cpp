@@ -274,6 +274,30 @@ TEST(BoxStencil, RefusesToReadStaleGhosts) {
     EXPECT_THROW(s.for_boundary(nothing), error);
 }
 
+TEST(BoxStencil, TellsOfAKernelThatWritesTheFieldThatItReadsIfChecksAreNormal) {
+    const comm::job j = comm::job::single(small_job());
+    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+    for (const auto level : {check_level::light, check_level::normal}) {
+        box_stencil<double> s(j, cut, {.name = "s", .checks = level});
+        const auto writing = [&](int to) {
+            return [&s, to](const auto& n) { s.field(to).at(n.index(), 0) = n.at({1, 0, 0, -1}) + 1; };
+        };
+        const auto told = [&](const coordinate& site) {
+            return level == check_level::light ? "accepted"
+                                               : "stencil 's': the kernel wrote the field that it reads, which is "
+                                                 "being exchanged, at index " +
+                                                     std::to_string(s.index(site)) + "; it must write another field";
+        };
+
+        s.start(0);
+        EXPECT_EQ(refusal<error>([&] { s.for_interior(writing(1)); }), "accepted");
+        EXPECT_EQ(refusal<error>([&] { s.for_interior(writing(0)); }), told({1, 1, 1, 1}));
+        s.finish_or_throw();
+        EXPECT_EQ(refusal<error>([&] { s.for_boundary(writing(1)); }), "accepted");
+        EXPECT_EQ(refusal<error>([&] { s.for_boundary(writing(0)); }), told({0, 0, 0, 0}));
+    }
+}
+
 TEST(BoxStencil, FieldsMayBeSwappedBetweenStepsAndNotReplaced) {
     const auto cut = decomposition::even({6, 4, 4, 6}, {1, 1, 1, 2});
     const auto stepped = [&](const comm::job& j, bool swaps) {
@@ -287,12 +311,16 @@ TEST(BoxStencil, FieldsMayBeSwappedBetweenStepsAndNotReplaced) {
             const int from = swaps ? 0 : k % 2;
             auto& next = s.field(1 - from);
             const auto kernel = [&](const auto& n) { next.at(n.index(), 0) = n.here() + n.at({1, 0, 0, -1}) / 16; };
-            s.start(from);
-            s.for_interior(kernel);
-            s.finish_or_throw();
-            s.for_boundary(kernel);
-            if (!swaps) continue;
+            if (!swaps) {
+                s.start(from);
+                s.for_interior(kernel);
+                s.finish_or_throw();
+                s.for_boundary(kernel);
+                continue;
+            }
+            s.apply(from, kernel);
             s.field(0).swap(s.field(1));
+            EXPECT_THROW(s.for_interior([](const auto&) {}), error) << "writes what is being exchanged";
             EXPECT_EQ(refusal<error>([&] { s.for_boundary(kernel); }),
                       "stencil 's': field 0 was swapped or replaced since start()");
         }

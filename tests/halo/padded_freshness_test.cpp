@@ -213,6 +213,30 @@ TEST(PaddedPlan, CatchesStaleGhosts) {
     });
 }
 
+// A loop that goes one site too far writes ghosts. Those behind edges and corners are not exchanged by these faces.
+TEST(PaddedPlan, CatchesGhostsThatWereWrittenByHand) {
+    run(2, [&](const comm::job& j) {
+        auto x = make_field(j), y = make_field(j);
+        shell_plan p(j, cut, {.name = "by hand", .checks = check_level::normal}, {halo::bind(x, y)});
+        const coordinate extents = halo::grown(cut.local_box(j.rank()), p.options().widths).extents;
+        const auto write = [&](field<double>& f, const coordinate& site) {
+            f.at(lattice::lexicographic_index(site, extents), 0) += 1;
+        };
+        for (field<double>* const f : {&x, &y}) {
+            p.start();
+            ASSERT_EQ(p.finish(), status::ok);
+
+            write(*f, {0, 0, 1, 1});
+            EXPECT_NO_THROW(p.require_fresh());
+            write(*f, {0, 1, 1, 1});
+
+            EXPECT_EQ(refusal<error>([&] { p.require_fresh(); }),
+                      "halo 'by hand': stale ghosts of binding 0 after exchange " + std::to_string(p.epoch()) +
+                          ": ghosts were written since; call start(0) and finish(), or ensure_halo(0)");
+        }
+    });
+}
+
 // Components in memory that is not a lattice::field may have any size: complex<double> has 16 bytes, a spinor 96.
 TEST(PaddedPlan, SeesEachByteOfAComponentOfAnySize) {
     for (const std::size_t component_bytes : {1U, 7U, 8U, 9U, 16U, 96U}) {

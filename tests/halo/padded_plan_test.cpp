@@ -342,6 +342,36 @@ TEST(PaddedPlan, RefusesASelectionThatThrowsOnOneRank) {
     }
 }
 
+TEST(PaddedPlan, RefusesSelectionsThatDifferBetweenRanks) {
+    const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
+    const auto said = [&](halo::shell_options options, auto&& select_on) {
+        const auto texts = refusals(2, [&](const comm::job& j) {
+            auto x = make_field<double>(j, cut, options.widths, 1);
+            options.select = select_on(j.rank());
+            shell_plan p(j, cut, options, {halo::bind(x)});
+        });
+        EXPECT_EQ(texts[0], texts[1]);
+        return texts[0];
+    };
+    const auto as_many = [](int rank) { return [rank](const coordinate& x) { return x[0] % 2 == rank; }; };
+    const auto other_corners = [](int rank) {
+        return [rank](const coordinate& x) { return x[0] == 1 || (x == coordinate{3, 3, 3, 7} && rank == 1); };
+    };
+    const std::string expects = ", than rank 1 expects; select must choose the same sites on all ranks";
+
+    for (const auto route : {halo::corner_route::at_once, halo::corner_route::by_dimension})
+        EXPECT_EQ(said({.name = "s", .shape = halo::shell::box, .corners = route},
+                       [](int) { return [](const coordinate& x) { return x[0] % 2 == 0; }; }),
+                  "accepted");
+    EXPECT_EQ(said({.name = "s"}, as_many),
+              "halo 's': rank 0 sends rank 1 other sites, for its ghosts behind t-low" + expects);
+    const std::string corners = said({.name = "s", .shape = halo::shell::box}, other_corners);
+    EXPECT_NE(corners.find("select must choose the same sites on all ranks"), std::string::npos) << corners;
+    const std::string one = said(
+        {.name = "s"}, [&](int rank) { return rank == 0 ? std::function<bool(const coordinate&)>() : as_many(rank); });
+    EXPECT_NE(one.find(", selected sites"), std::string::npos) << one;
+}
+
 TEST(PaddedPlan, RefusesPhasesThatDifferBetweenRanks) {
     const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
     const auto texts = refusals(2, [&](const comm::job& j) {

@@ -243,17 +243,20 @@ TEST(Plan, SendsBytesAsItSendsAField) {
     const std::array ways{halo::path::direct, halo::path::streamed, halo::path::joint};
 
     run(4, [&](const comm::job& j) {
-        for (const halo::path way : ways) {
-            plan p(j, cut, {.bytes_per_site = 3 * sizeof(float), .self_exchange = true, .path = way});
-            lattice::field<float> x(lattice::site_order::lexicographic(cut.local_box(j.rank()).extents), 3,
-                                    &j.memory());
-            for (std::uint64_t k = 1; k <= 3; ++k) {
-                fill_with_oracle(x, cut, j.rank(), k);
-                p.start_bytes(reinterpret_cast<const std::byte*>(x.data()));
-                ASSERT_EQ(p.finish(), status::ok);
-                ASSERT_EQ(wrong_ghosts<float>(p, cut, 3, k), 0);
+        for (const halo::path way : ways)
+            for (const bool named : {false, true}) { // the order of the bytes
+                lattice::field<float> x(lattice::site_order::lexicographic(cut.local_box(j.rank()).extents), 3,
+                                        &j.memory());
+                halo::plan_options options = halo::options_for(x, {.self_exchange = true, .path = way});
+                if (!named) options.order = nullptr;
+                plan p(j, cut, options);
+                for (std::uint64_t k = 1; k <= 3; ++k) {
+                    fill_with_oracle(x, cut, j.rank(), k);
+                    p.start_bytes(reinterpret_cast<const std::byte*>(x.data()));
+                    ASSERT_EQ(p.finish(), status::ok);
+                    ASSERT_EQ(wrong_ghosts<float>(p, cut, 3, k), 0);
+                }
             }
-        }
     });
 }
 

@@ -14,6 +14,10 @@ namespace {
 region_outline example() {
     return {.shapes = {{24, 8, scalar::float64}, {3, 4, scalar::bits}},
             .asked = path::streamed,
+            .adds = true,
+            .has_checksums = true,
+            .format = message_format::bfloat16,
+            .scale = 0.1F,
             .sends = {{0, 8}, {4'000'000'000, 0}},
             .receives = {{7, 1'000'000'000'000}},
             .offers_direct = true,
@@ -32,6 +36,10 @@ TEST(RegionOutline, ArrivesAsItWasTold) {
 
     EXPECT_EQ(heard.shapes, told.shapes);
     EXPECT_EQ(heard.asked, told.asked);
+    EXPECT_EQ(heard.adds, told.adds);
+    EXPECT_EQ(heard.has_checksums, told.has_checksums);
+    EXPECT_EQ(heard.format, told.format);
+    EXPECT_EQ(heard.scale, told.scale);
     EXPECT_EQ(heard.sends, told.sends);
     EXPECT_EQ(heard.receives, told.receives);
     EXPECT_EQ(heard.offers_direct, told.offers_direct);

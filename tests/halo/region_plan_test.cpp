@@ -559,6 +559,40 @@ TEST(RegionPlan, RefusesFormatsThatDifferBetweenRanks) {
             EXPECT_NE(text.find(part), std::string::npos) << text;
 }
 
+TEST(RegionPlan, NamesTheOptionThatDiffersBetweenRanks) {
+    const auto refused = [](const halo::region_plan_options& first, const halo::region_plan_options& second) {
+        return refusal_by_all(2, [&](const comm::job& j) {
+            field<float> x(row_of(8), 1);
+            region_plan plan(j, {{1 - j.rank(), 0, {1}}}, {{1 - j.rank(), 0, {4}}}, {halo::bind(x)},
+                             j.rank() == 0 ? first : second);
+        });
+    };
+
+    EXPECT_EQ(refused({.add = true}, {}),
+              "'regions': rank 0 adds what arrives, rank 1 stores it; option add must be equal on both ranks");
+    EXPECT_EQ(refused({}, {.checksums = true}),
+              "'regions': rank 0 sends messages without checksums, rank 1 with; option checksums, or checks = "
+              "comm, must be equal on both ranks");
+    EXPECT_EQ(refused({.format = halo::message_format::half}, {}),
+              "'regions': rank 0 sends reals as half of 1 * value, rank 1 as stored; options format and scale must be "
+              "equal on both ranks");
+    EXPECT_EQ(refused({}, {.scale = 2}), "accepted") << "without a format there is no scale";
+}
+
+TEST(RegionPlan, SaysThatOneEndListsATransferThatTheOtherDoesNot) {
+    const std::string text = refusal_by_all(3, [](const comm::job& j) {
+        field<double> x(row_of(8), 1);
+        std::vector<transfer> sends, receives;
+        if (j.rank() == 1) sends.push_back({2, 0, {1}});
+        region_plan plan(j, sends, receives, {halo::bind(x)}, {.name = "one-sided"});
+    });
+
+    EXPECT_TRUE(
+        text.starts_with("'one-sided': one end lists a transfer that the other doesn't: rank 1 wants 1 channels "
+                         "with rank 2, which wants 0"))
+        << text;
+}
+
 TEST(RegionPlan, RefusesPartsThatTheirArrayDoesNotHave) {
     const auto refused = [](const box& part, const coordinate& every) {
         return refusal([&] { (void)halo::box_in(part, {8, 4, 2, 1}, every); });

@@ -76,12 +76,14 @@ TEST(FieldCheck, SaysWhatWasRefused) {
     EXPECT_EQ(refused(2, nullptr), "start() was given 2 fields; it sends 1 of 24 bytes per site on a box of 4.4.4.4");
 }
 
-TEST(FieldCheck, TakesBytesForOneFieldWithoutAnOrder) {
+TEST(FieldCheck, TakesBytesForOneFieldInLexicographicOrder) {
     const lattice::coordinate box{4, 4, 4, 4};
     const field_check two({.bytes_per_site = 24, .fields = 2}, box);
-    const field_check ordered({.bytes_per_site = 24, .order = lattice::site_order::lexicographic(box)}, box);
+    const field_check ordered({.bytes_per_site = 24, .order = lattice::site_order::even_odd({{}, box})}, box);
+    const field_check lexicographic({.bytes_per_site = 24, .order = lattice::site_order::lexicographic(box)}, box);
 
     EXPECT_TRUE(field_check({.bytes_per_site = 24}, box).fits_bytes());
+    EXPECT_TRUE(lexicographic.fits_bytes());
     EXPECT_FALSE(two.fits_bytes());
     EXPECT_FALSE(ordered.fits_bytes());
     EXPECT_EQ(two.describe_refused(),

@@ -106,11 +106,15 @@ void compare(const comm::job& j, const decomposition& cut, const stencil_options
         ++visits[site.index()];
     };
     for (int step = 0; step < steps; ++step) {
-        s.start(u);
-        s.for_interior(kernel);
-        interior = std::count(visits.begin(), visits.end(), step + 1);
-        s.finish_or_throw();
-        s.for_boundary(kernel);
+        if (step == steps - 1) {
+            s.apply(u, kernel);
+        } else {
+            s.start(u);
+            s.for_interior(kernel);
+            interior = std::count(visits.begin(), visits.end(), step + 1);
+            s.finish_or_throw();
+            s.for_boundary(kernel);
+        }
         u.swap(next);
     }
 
@@ -381,7 +385,7 @@ std::vector<float> after_a_step(const comm::job& j, const decomposition& cut, co
     s.finish_or_throw();
     s.for_boundary(kernel);
     const bool is_rounded = options.format != halo::message_format::as_stored;
-    EXPECT_EQ(s.exchange().options().bytes_per_site, is_rounded ? 4U : 8U);
+    EXPECT_EQ(s.halo_plan().options().bytes_per_site, is_rounded ? 4U : 8U);
     return {next.values().begin(), next.values().end()};
 }
 
@@ -462,6 +466,45 @@ TEST(Stencil, RefusesFormatsThatDoNotFit) {
     });
     for (const std::string& text : texts)
         for (const char* const part : {"messages half of 1 * value", "messages bfloat16 of 1 * value"})
+            EXPECT_NE(text.find(part), std::string::npos) << text;
+}
+
+TEST(Stencil, TellsOfAKernelThatWritesTheFieldThatItReadsIfChecksAreNormal) {
+    const comm::job j = comm::job::single(small_job());
+    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+    const auto writing = [](field<double>& to) {
+        return [&to](const auto& n) { to.data()[n.index()] = n.at(0, 1) + n.at(3, -1) + 1; };
+    };
+    const auto text_at = [](int index) {
+        return "stencil 's': the kernel wrote the field that it reads, which is being exchanged, at index " +
+               std::to_string(index) + "; it must write another field";
+    };
+    for (const auto level : {check_level::light, check_level::normal})
+        for (const bool alone : {false, true}) { // alone: every site is of the interior
+            stencil<double> s(j, cut, {.name = "s", .self_exchange = !alone, .checks = level});
+            field<double> u = s.make_field(), next = s.make_field();
+            const auto apart = writing(next), in_place = writing(u);
+            const auto told = [&](int index) { return level == check_level::light ? "accepted" : text_at(index); };
+
+            s.start(u);
+            EXPECT_EQ(refusal<error>([&] { s.for_interior(apart); }), "accepted");
+            EXPECT_EQ(refusal<error>([&] { s.for_interior(in_place); }), told(alone ? 1 : 1 + 4 + 16 + 64));
+            s.finish_or_throw();
+            EXPECT_EQ(refusal<error>([&] { s.for_boundary(apart); }), "accepted");
+            EXPECT_EQ(refusal<error>([&] { s.for_boundary(in_place); }), alone ? "accepted" : told(1));
+        }
+}
+
+TEST(Stencil, RefusesFieldsOfAnotherTypeOnAnotherRank) {
+    const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
+    const auto texts = refusals(2, [&](const comm::job& j) {
+        if (j.rank() == 0)
+            stencil<double>(j, cut, {.name = "s"});
+        else
+            stencil<std::int64_t>(j, cut, {.name = "s"});
+    });
+    for (const std::string& text : texts)
+        for (const char* const part : {"stencil 's'", "fields of double", "fields of neither float nor double"})
             EXPECT_NE(text.find(part), std::string::npos) << text;
 }
 

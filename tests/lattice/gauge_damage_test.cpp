@@ -143,6 +143,13 @@ TEST(GaugeFile, RefusesWrongHeads) {
     expect_refusal(ildg_with("<precision>64", "<precision>32"), "2.3.4.5 sites of 32 bit need 34560");
     expect_refusal(ildg_with("<ly>3</ly>", "<ly>3</ly><ly>3</ly>"), "gives <ly> twice");
     expect_refusal(replaced(ildg(8), "<suma>", "<suma>z"), "<suma> as 'z6b527dbe': not a number");
+    for (const std::string nine : {"123456789", "a23456789", "0xA23456789"}) {
+        const std::string sums = "<scidacChecksum><suma>" + nine + "</suma><sumb>0</sumb></scidacChecksum>";
+        expect_refusal(ildg(8, false) + lime_record("scidac-checksum", sums, 0x4000),
+                       "<suma> as '" + nine + "': a number that is too large");
+        expect_refusal(replaced(nersc({}), "CHECKSUM = ", "CHECKSUM = " + nine),
+                       ", which is a number that is too large");
+    }
     expect_refusal(bytes_of(20103, 4, false) + std::string(200, '\0'), "MILC head gives the lattice 0.0.0.0");
     expect_refusal(milc(true, true, 1), "MILC head says order 1"); // sites in the order of the nodes that wrote them
     expect_refusal(std::string("BEGIN_HEADER\n") + std::string(200000, 'x'), "has no END_HEADER line");
@@ -150,6 +157,31 @@ TEST(GaugeFile, RefusesWrongHeads) {
     expect_refusal(plaquette.replace(16, 8, real(std::nan(""), 8, false)), "3 * plaquette = nan");
     expect_refusal(plaquette.replace(16, 8, real(3.5, 8, false)), "3 * plaquette = 3.5: it must be between");
     expect_refusal(plaquette.replace(16, 8, real(3.00000001, 8, false)), "3 * plaquette = 3.00000000999999");
+}
+
+/// ILDG as QIO writes it, with the same things said twice.
+std::string ildg_of_qio(int real_bytes, const std::string& dims, const std::string& precision) {
+    return lime_record("scidac-private-file-xml",
+                       "<scidacFile><version>1.1</version><spacetime>4</spacetime><dims>" + dims +
+                           "</dims><volfmt>0</volfmt></scidacFile>",
+                       0x8000) +
+           lime_record("scidac-private-record-xml",
+                       "<scidacRecord><datatype>QDP_D3_ColorMatrix</datatype><precision>" + precision +
+                           "</precision></scidacRecord>",
+                       0x8000) +
+           ildg(real_bytes);
+}
+
+TEST(GaugeFile, RefusesIldgThatContradictsItself) {
+    EXPECT_NO_THROW(load(ildg_of_qio(8, "2 3 4 5 ", "D")));
+    EXPECT_NO_THROW(load(ildg_of_qio(4, "2 3 4 5", "F")));
+
+    expect_refusal(ildg_of_qio(8, "3 2 4 5 ", "D"), "scidac-private-file-xml gives the lattice 3.2.4.5, ildg-format "
+                                                    "2.3.4.5: the file contradicts itself");
+    expect_refusal(ildg_of_qio(8, "2 3 4 ", "D"), "scidac-private-file-xml gives <dims> as '2 3 4': not four extents");
+    expect_refusal(ildg_of_qio(8, "2 3 4 5 ", "F"), "scidac-private-record-xml gives <precision> as F, 32 bit, "
+                                                    "ildg-format as 64: the file contradicts itself");
+    expect_refusal(ildg_of_qio(4, "2 3 4 5 ", "D"), "gives <precision> as D, 64 bit, ildg-format as 32: ");
 }
 
 /// As Chroma writes links if it is not asked for ILDG.
@@ -161,6 +193,13 @@ TEST(GaugeFile, SaysWhichRecordsLinksInScidacsFormatLack) {
                    "no record ildg-format: it holds a SciDAC field of datatype 'QDP_D3_ColorMatrix'; of links, the "
                    "records ildg-format and ildg-binary-data are needed");
     expect_refusal(data, "no record ildg-format: it is truncated, or not a gauge configuration");
+}
+
+/// Those of the two are the same, and nobody else knows which of them it was.
+TEST(GaugeFile, NamesBothFormatsThatATruncatedFileMayHave) {
+    expect_refusal(ddalphaamg().substr(0, 1000),
+                   "and neither DDalphaAMG nor openQCD, whose head and size are the same: has 1000 bytes; DDalphaAMG "
+                   "with 2.3.4.5 sites needs 69144: it is truncated, or its head is wrong");
 }
 
 /// Looked through again for each comment, or for each '<', a record of the largest size takes minutes.

@@ -87,6 +87,33 @@ TEST(GaugeFile, ReadsIldgOfBothPrecisions) {
     }
 }
 
+TEST(GaugeFile, IldgMayRecordAPlaquetteAsMilcDoes) {
+    const auto recorded = [](const std::string& xml) {
+        const temporary_file t(lime_record("scidac-record-xml", xml, 0x8000) + ildg(8));
+        return open_gauge_file(t.path());
+    };
+    const auto info = [](const std::string& plaq) {
+        return "<usqcdInfo><version>1.0</version><plaq>" + plaq + "</plaq><linktr>0</linktr></usqcdInfo>";
+    };
+
+    const gauge_file file = recorded(info("5.880740e-01"));
+    EXPECT_DOUBLE_EQ(file.plaquette.value(), 0.588074);
+    EXPECT_DOUBLE_EQ(plaquette_tolerance(file), 1e-6 + 1e-10) << "single precision";
+    for (const char* none : {"", "0.000000e+00", "unknown", "1.764222e+00", "0.5</plaq><plaq>0.6"})
+        EXPECT_FALSE(recorded(info(none)).plaquette) << none;
+    EXPECT_FALSE(recorded(std::string((1 << 20) + 8, 'x')).plaquette) << "another code's notes may be long";
+}
+
+TEST(GaugeFile, MarksTheLinksThatItReadsAsWritten) {
+    const temporary_file t(ildg(8));
+    gauge_field links(site_order::lexicographic(extents), gauge_components);
+    const std::uint64_t before = links.version();
+
+    (void)read_links(open_gauge_file(t.path()), whole, links);
+
+    EXPECT_NE(links.version(), before);
+}
+
 TEST(GaugeFile, ReadsMilcOfBothByteOrders) {
     for (const bool big : {false, true}) {
         const temporary_file t(milc(big));
@@ -113,6 +140,13 @@ TEST(GaugeFile, WarnsOfWhatIsNotRecorded) {
     EXPECT_EQ(without_plaquette(nersc(zeros)).warnings.size(), 3U);
     EXPECT_FALSE(without_plaquette(nersc(zeros)).plaquette) << "0 beside zeros is not recorded";
     EXPECT_EQ(without_plaquette(nersc({})).plaquette, 0.0) << "0 beside a trace and a checksum is a plaquette";
+    for (const int rows : {2, 3}) {
+        zeros.rows = rows;
+        int warned = 0;
+        for (const std::string& warning : without_plaquette(nersc(zeros)).warnings)
+            warned += warning.find("the sign of a boundary in links of two rows can't be noticed") != std::string::npos;
+        EXPECT_EQ(warned, rows == 2 ? 1 : 0) << "three rows with a sign are not in SU(3)";
+    }
     EXPECT_EQ(warnings_of(ildg(8, false)).size(), 1U);
     EXPECT_NO_THROW(load(ildg(8, false)));
     EXPECT_EQ(warnings_of(milc(true, false)).size(), 1U);

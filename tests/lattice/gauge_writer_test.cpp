@@ -2,6 +2,7 @@
 // What the writer leaves behind: files that the readers accept, or none.
 #include "damaging_fsync.hpp"
 #include "gauge_formats.hpp"
+#include "no_fallocate.hpp"
 
 #include <halocline/base/error.hpp>
 #include <halocline/lattice/decomposition.hpp>
@@ -159,6 +160,24 @@ TEST(GaugeWriter, WhatTheDiskDamagesDoesNotTakeTheOldFilesPlace) {
             EXPECT_TRUE(disk.done);
             EXPECT_EQ(std::filesystem::file_size(t.path()), 11U);
         }
+}
+
+// posix_fallocate() would write to each block of the file instead.
+TEST(GaugeWriter, GivesAFileItsSizeWhereNoSpaceCanBeReserved) {
+    const temporary_file t;
+    const gauge_field all = load(ildg(8));
+    no_fallocate disk;
+    gauge_writer writer(t.path(), gauge_format::ddalphaamg, extents);
+
+    writer.create();
+
+    EXPECT_EQ(disk.asked, 1);
+    EXPECT_EQ(std::filesystem::file_size(t.path() + ".partial"), 24 + 576 * static_cast<std::size_t>(volume(extents)));
+    writer.finish(writer.write(whole, all), 0.125);
+    gauge_field back(site_order::lexicographic(extents), gauge_components);
+    const gauge_file file = open_gauge_file(t.path());
+    check_totals(file, read_links(file, whole, back));
+    expect_links(back, whole, 0);
 }
 
 TEST(GaugeWriter, RefusesWhatItCannotWrite) {

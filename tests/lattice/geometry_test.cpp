@@ -37,6 +37,15 @@ TEST(Geometry, ABoxMayEndBeyondTheLastCoordinate) {
     EXPECT_FALSE(part.contains({last - 2, 0, 0, 0}));
 }
 
+TEST(Geometry, WrappedIsTheSiteOfThePeriodicLatticeThatACoordinateStandsFor) {
+    const coordinate extents{4, 3, 2, 2147483647};
+
+    EXPECT_EQ(wrapped({3, 0, 1, 2147483646}, extents), (coordinate{3, 0, 1, 2147483646}));
+    EXPECT_EQ(wrapped({4, 3, 2, 2147483647}, extents), (coordinate{0, 0, 0, 0}));
+    EXPECT_EQ(wrapped({-1, -1, -1, -1}, extents), (coordinate{3, 2, 1, 2147483646}));
+    EXPECT_EQ(wrapped({-9, 8, 5, -2147483647}, extents), (coordinate{3, 2, 1, 0}));
+}
+
 TEST(Geometry, VolumeDoesNotOverflow32Bits) { EXPECT_EQ(volume({256, 256, 256, 512}), std::int64_t{1} << 33); }
 
 TEST(Geometry, FacesAreNumberedAndNamed) {

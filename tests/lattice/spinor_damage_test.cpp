@@ -97,6 +97,16 @@ TEST(SpinorFile, SaysWhatAFileHoldsThatIsNoFermionField) {
     expect_refusal(replaced(whole, "<spacetime>4", "<spacetime>5"), "<spacetime> as 5: 4 can be read");
 }
 
+TEST(SpinorFile, RefusesDatatypesOfOtherFieldsWhateverTheSizeIs) {
+    const std::string whole = scidac(8);
+    for (const std::string other : {"ColorVector", "ColorMatrix", "DiracPropagator"})
+        expect_refusal(replaced(whole, "DiracFermion", other),
+                       "scidac-private-record-xml gives <datatype> as 'USQCD_D3_" + other +
+                           "': a Dirac fermion can be read");
+    for (const std::string own : {"USQCD_D3_DiracFermion", "QDP_F3_DiracFermion", "QUDA_DNc3Ns4_ColorSpinorField", ""})
+        EXPECT_EQ(refusal(replaced(whole, "USQCD_D3_DiracFermion", own)), "") << own;
+}
+
 TEST(SpinorFile, RefusesHeadsThatDoNotFit) {
     const std::string whole = scidac(8);
     expect_refusal(replaced(whole, "<precision>D", "<precision>F"),

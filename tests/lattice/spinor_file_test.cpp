@@ -38,6 +38,16 @@ TEST(SpinorFile, EachRankReadsItsPartAndTheTotalsAreTheFiles) {
     }
 }
 
+TEST(SpinorFile, MarksTheSpinorsThatItReadsAsWritten) {
+    const temporary_file t(scidac(8));
+    field<double> spinors(site_order::lexicographic(extents), spinor_components);
+    const std::uint64_t before = spinors.version();
+
+    (void)read_spinors(open_spinor_file(t.path()), whole, spinors);
+
+    EXPECT_NE(spinors.version(), before);
+}
+
 TEST(SpinorFile, ReadsTagsOfTheFormatsFirstVersion) {
     const std::string data = spinor_data(4);
     const std::string old =

@@ -45,7 +45,7 @@ const solver_case solvers_under_test[] = {
     {"minimal_residual",
      [](linear_system& s, double tolerance, int most, const std::function<void()>& tick) {
          minimal_residual_workspace<vector> work(s.space);
-         minimal_residual_options o;
+         solve_options o;
          o.tolerance = tolerance;
          o.max_iterations = most;
          return minimal_residual(s.space, s.apply(), s.b, s.x, work, o, [&](const iteration_event&) { tick(); });
@@ -246,7 +246,7 @@ TEST_P(EverySolver, NeverClaimsConvergenceFalselyOnIllPosedSystems) {
 TEST(InnerSolves, NeverComputeTheTrueResidual) {
     std::mt19937_64 g(27);
     const linear_system system = friendly_system(g, 24);
-    minimal_residual_options o;
+    solve_options o;
     o.verify = false;
     for (const int most : {3, 200}) {
         linear_system by_cg = system, by_mr = system;

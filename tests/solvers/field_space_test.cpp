@@ -184,7 +184,7 @@ TEST(FieldSpaceFloat, MinimalResidualSolvesForANormBeyondFloats) {
         return comm::status::ok;
     };
     solvers::minimal_residual_workspace<lattice::field<float>> work(space);
-    solvers::minimal_residual_options options;
+    solvers::solve_options options;
     options.tolerance = 1e-5;
 
     const solvers::solve_report report = solvers::minimal_residual(space, apply, b, x, work, options);
@@ -227,6 +227,50 @@ TEST(FieldSpaceDouble, RefusesVectorsOfAnotherShape) {
     EXPECT_EQ(refused(b, good), "accepted");
     EXPECT_EQ(halocline_test::refusal([&] { field_space<double>(nullptr, 2, sum); }),
               "field_space: no site order was given");
+}
+
+/// As many values, but those of other sites beside each other.
+TEST(FieldSpaceDouble, RefusesVectorsWhoseSitesLieElsewhere) {
+    const comm::job job = comm::job::single();
+    comm::global_sum sum(job);
+    const lattice::box local{{0, 0, 0, 0}, {8, 4, 4, 4}};
+    const auto blocks_of = [&](const lattice::coordinate& block) {
+        return lattice::site_order::blocked(local, local.extents, block, 4);
+    };
+    field_space<double> space(blocks_of({2, 2, 2, 2}), 2, sum), plain(order_of_width(1), 2, sum);
+    lattice::field<double> x = space.make(), other(blocks_of({4, 2, 2, 2}), 2), alike(blocks_of({2, 2, 2, 2}), 2),
+                           even_first(lattice::site_order::even_odd(local), 2);
+    const auto refused = [&](auto& by, const lattice::field<double>& y) {
+        double norm = 0;
+        return halocline_test::refusal([&] { (void)by.norm2(y, norm); });
+    };
+
+    EXPECT_EQ(refused(space, other), "field_space: a vector has 2 components on a box of 8.4.4.4 in 4 lanes in another "
+                                     "site order, those of the space have 2 components on a box of 8.4.4.4 in 4 lanes");
+    EXPECT_EQ(halocline_test::refusal([&] { space.axpy(x, 1, other); }), refused(space, other));
+    EXPECT_EQ(refused(plain, even_first), "field_space: a vector has 2 components on a box of 8.4.4.4 in another site "
+                                          "order, those of the space have 2 components on a box of 8.4.4.4");
+    EXPECT_EQ(refused(space, alike), "accepted") << "of another object, but every site in the same place";
+}
+
+/// Ghosts of a vector that is written count as stale.
+TEST(FieldSpaceDouble, MarksWhatItWrites) {
+    const comm::job job = comm::job::single();
+    comm::global_sum sum(job);
+    field_space<double> space(order_of_width(1), 2, sum);
+    lattice::field<double> x = space.make(), y = space.make();
+    const auto marks = [&](auto&& write) {
+        const std::uint64_t before = y.version();
+        write();
+        return y.version() != before;
+    };
+
+    EXPECT_TRUE(marks([&] { space.set_zero(y); }));
+    EXPECT_TRUE(marks([&] { space.copy(y, x); }));
+    EXPECT_TRUE(marks([&] { space.scale(y, 2); }));
+    EXPECT_TRUE(marks([&] { space.axpy(y, 1, x); }));
+    double norm = 0;
+    EXPECT_FALSE(marks([&] { (void)space.norm2(y, norm); }));
 }
 
 TEST(FieldSpaceDouble, IterationCountDoesNotDependOnRanks) {

@@ -7,12 +7,17 @@
 #include <halocline/lattice/partial_file.hpp>
 
 #include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <optional>
+#include <system_error>
+#include <utility>
 
 namespace halocline::app {
 namespace {
@@ -52,7 +57,19 @@ bool is_folder(const std::string& path) {
     return std::filesystem::is_directory(path, none);
 }
 
-std::string temporary_beside(const std::string& path) { return path + "." + std::to_string(::getpid()) + ".tmp"; }
+std::string temporary_ending() { return "." + std::to_string(::getpid()) + ".tmp"; }
+
+/// Removes a file when it is destroyed.
+class removed_file {
+  public:
+    explicit removed_file(std::string name) : name_(std::move(name)) {}
+    removed_file(const removed_file&) = delete;
+    removed_file& operator=(const removed_file&) = delete;
+    ~removed_file() { ::unlink(name_.c_str()); }
+
+  private:
+    std::string name_;
+};
 
 bool same_file(const std::string& a, const std::string& b) {
     if (a.empty() || b.empty()) return false;
@@ -75,14 +92,38 @@ void check_others(const std::string& flag, const std::string& path, flagged_file
     }
 }
 
-void check_file(const std::string& flag, const std::string& path) {
-    const std::string target = lattice::link_target(path), temporary = temporary_beside(target);
+/// Makes an empty file beside the one that will be written, and returns its name.
+[[nodiscard]] std::string check_file(const std::string& flag, const std::string& path) {
+    const std::string target = lattice::link_target(path), temporary = target + temporary_ending();
     std::error_code none;
     if (std::filesystem::is_symlink(target, none)) throw input_error(wrong(flag, path, std::strerror(ELOOP)));
+    // The file would be replaced, not written to, so nothing else would heed its permissions.
+    if (std::filesystem::exists(target, none) && ::faccessat(AT_FDCWD, target.c_str(), W_OK, AT_EACCESS) != 0)
+        throw input_error(wrong(flag, path, "it is write-protected; give another name, or change its permissions"));
     const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (file < 0) throw input_error(wrong(flag, path, std::strerror(errno)));
     ::close(file);
-    ::unlink(temporary.c_str());
+    return temporary;
+}
+
+std::string name_of(const comm::job& j, int rank) {
+    return "rank " + std::to_string(rank) + " on " + j.members()[static_cast<std::size_t>(rank)].host;
+}
+
+/// On another rank than 0, which has made a file that ends like this beside the one that all will write.
+void look_beside(const comm::job& j, const std::string& flag, const std::string& path, const std::string& ending) {
+    const std::string seen = lattice::link_target(path) + ending;
+    const int file = ::open(seen.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    const int why = errno;
+    if (file >= 0) {
+        ::close(file);
+        return;
+    }
+    std::error_code none;
+    throw input_error(wrong(flag, path,
+                            name_of(j, j.rank()) + " can't open '" + std::filesystem::absolute(seen, none).string() +
+                                "', which " + name_of(j, 0) + " has made: " + std::strerror(why) +
+                                "; every rank writes a part, so give a name in a folder that all of them see"));
 }
 
 /// Leftovers of a run that was killed while it wrote the same file are replaced at the end.
@@ -97,6 +138,25 @@ void check_partial(const program& p, const std::string& flag, const std::string&
     if (std::filesystem::exists(std::filesystem::symlink_status(partial, none)))
         p.print("warning: '" + partial + "' is there: a run was ended while it wrote " + path +
                 "; it will be replaced");
+}
+
+std::string folder_of(const std::string& path) {
+    const std::filesystem::path folder = std::filesystem::path(lattice::link_target(path)).parent_path();
+    return folder.empty() ? "." : folder.string();
+}
+
+/// Bytes that a new file may have there, while an older one stays. None: its file system does not say.
+std::optional<double> room_for(const std::string& path) {
+    struct statvfs disk {};
+    if (::statvfs(folder_of(path).c_str(), &disk) != 0 || disk.f_blocks == 0) return std::nullopt;
+    // Root may use what is reserved for it.
+    const auto blocks = ::geteuid() == 0 ? disk.f_bfree : disk.f_bavail;
+    double room = static_cast<double>(blocks) * static_cast<double>(disk.f_frsize);
+    // What a killed run left is removed first.
+    struct stat left {};
+    const bool there = ::lstat(lattice::partial_name(path).c_str(), &left) == 0;
+    if (there && S_ISREG(left.st_mode) && left.st_nlink == 1) room += 512.0 * static_cast<double>(left.st_blocks);
+    return room;
 }
 
 /// Pre: not a folder.  Err: input_error: nobody reads the pipe, …
@@ -122,14 +182,33 @@ void refuse_dash(const std::string& flag, const std::string& path, bool may_be_s
 
 void check_output(const program& p, const std::string& flag, const std::string& path, const flagged_files& others) {
     if (path.empty()) return;
-    p.job().collectively([&] {
+    const comm::job& j = p.job();
+    std::optional<removed_file> made;
+    j.collectively([&] {
         if (p.rank() != 0) return;
         refuse_dash(flag, path, false);
         check_others(flag, path, others);
         if (is_folder(path)) throw input_error(wrong(flag, path, "it is a folder"));
         if (is_stream(path)) throw input_error(wrong(flag, path, "it is no regular file"));
-        check_file(flag, path);
+        made.emplace(check_file(flag, path));
         check_partial(p, flag, path);
+    });
+    const std::string ending = j.broadcast(temporary_ending());
+    j.collectively([&] {
+        if (p.rank() != 0) look_beside(j, flag, path, ending);
+    });
+}
+
+void check_room(const comm::job& j, const std::string& flag, const std::string& path, std::int64_t bytes) {
+    if (path.empty()) return;
+    j.collectively([&] {
+        if (j.rank() != 0) return;
+        const std::optional<double> room = room_for(path);
+        if (!room || *room >= static_cast<double>(bytes)) return;
+        throw input_error(wrong(flag, path,
+                                "it takes " + std::to_string(bytes) + " bytes, and " +
+                                    std::to_string(static_cast<std::int64_t>(*room)) + " are free in '" +
+                                    folder_of(path) + "'; make room there, or give a name elsewhere"));
     });
 }
 
@@ -156,7 +235,7 @@ void text_output::open(const flagged_files& others) {
         return;
     }
     check_others(flag_, path_, others);
-    check_file(flag_, path_);
+    const removed_file made(check_file(flag_, path_));
     check_partial(program_, flag_, path_);
 }
 

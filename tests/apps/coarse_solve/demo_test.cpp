@@ -118,6 +118,26 @@ TEST(Demo, ParametersThatAllowNoHierarchyAreAResult) {
     EXPECT_FALSE(std::filesystem::exists(x));
 }
 
+/// Links of one, periodic, without a mass: constant fields are mapped to 0.
+TEST(Demo, ASingularSystemIsNotedWhereTheRecurrenceDoesNotShowIt) {
+    const scratch_folder scratch;
+    const std::string gauge = scratch / "cold";
+    const auto made = run_command(bin + "/generate_gauge --grid 4.4.4.4 --start cold --thermalisation 0 --sweeps 0 " +
+                                  "--output " + gauge);
+    ASSERT_EQ(made.exit_code, 0) << made.err;
+    const auto periodic = [](const std::string& arguments) {
+        return "env HALOCLINE_OPERATOR_BOUNDARY=periodic,periodic,periodic,periodic " + on_ranks(2, arguments);
+    };
+
+    const json singular = solve(periodic, "--m0 0 --blocks 2.2.2.2 --rhs unit --max-iterations 60 --gauge " + gauge, 1);
+    const json regular = solve(periodic, "--m0 0.1 --blocks 2.2.2.2 --rhs unit --gauge " + gauge);
+
+    ASSERT_GT(double(singular["true_relative_residual"]), 2 * double(singular["history"].back())) << "no such case";
+    const std::string told = " times the last one of the history, ";
+    EXPECT_NE(singular["notes"].dump().find(told), std::string::npos) << singular["notes"];
+    EXPECT_EQ(regular["notes"].dump().find(told), std::string::npos) << regular["notes"];
+}
+
 TEST(Demo, RandomAndUnitRightHandSidesDoNotDependOnRanks) {
     for (const char* rhs : {"random --seed 5", "unit"}) {
         const json one = solve(ranks(1), std::string("--rhs ") + rhs);

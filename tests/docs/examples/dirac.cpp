@@ -14,7 +14,7 @@ void apply_plain(const comm::job& job, lattice::field<double>& y, const lattice:
     const auto cut = lattice::decomposition::even({8, 8, 8, 8}, {1, 1, 1, 2});
     const auto file = lattice::open_gauge_file("config.ildg");
     const dirac::padded_links links(job, cut, dirac::read_configuration(job, cut, file).links); // collective
-    std::cout << dirac::plaquette(job, cut, links) << '\n';
+    std::cout << dirac::plaquette(links) << '\n';
     dirac::reference_operator d(job, cut, links, {.m0 = -0.5, .csw = 1}); // antiperiodic in t
     d.apply(y, x);                                                        // y = D x
 }

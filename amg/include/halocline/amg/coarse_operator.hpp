@@ -39,6 +39,8 @@ std::shared_ptr<const lattice::site_order> coarse_site_order(const lattice::deco
 class coarse_operator {
   public:
     /// Collective.  `coarse` is what coarse_decomposition() returned, `order` what coarse_site_order() returned.
+    /// Err: on every rank: input_error: so many vectors that a site's matrices have more than 2^31 - 1 numbers
+    /// (option_ranges::vectors are few enough); out_of_memory; job_error.
     coarse_operator(const comm::job& j, const lattice::decomposition& coarse,
                     std::shared_ptr<const lattice::site_order> order, int vectors);
 

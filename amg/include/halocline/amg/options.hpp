@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,7 +26,25 @@ std::int64_t most_vectors(const lattice::coordinate& block);
 /// GMRES sums all products with its basis in one global_sum, two numbers per vector.
 inline constexpr int longest_restart = 510;
 
-/// Equal on every rank, except for lane_width.
+/// The values that solver accepts of an option: in [least, most].
+template <class T>
+struct option_range {
+    T least, most;
+};
+/// Those of solver_options.
+struct option_ranges {
+    option_range<int> vectors{1, 5460}; ///< more, and the matrices of a coarse site have more than 2^31 numbers
+    option_range<int> setup_iterations{0, 1'000'000};
+    option_range<int> sweeps{1, 1'000'000};
+    option_range<int> block_steps{1, 1'000'000};
+    option_range<int> restart_length{1, longest_restart}; ///< also of coarse_restart_length
+    option_range<int> max_restarts{1, 1'000'000};         ///< also of coarse_max_restarts
+    option_range<int> max_iterations{0, std::numeric_limits<int>::max()};
+    option_range<double> tolerance{1e-300, 1}; ///< also of coarse_tolerance
+};
+inline constexpr option_ranges ranges{};
+
+/// Each in its range (ranges). Equal on every rank, except for lane_width.
 struct solver_options {
     std::optional<lattice::coordinate> blocks; ///< extents of Schwarz blocks and aggregates; none: default_blocks()
     int vectors = 28;         ///< test vectors, at most most_vectors() if coarse_level; N_c = 2 * vectors
@@ -40,7 +59,7 @@ struct solver_options {
     int lane_width = 0;          ///< sites per SIMD group, 1, 4, 8 or 16; 0: dirac::preferred_lane_width()
 
     double tolerance = 1e-10; ///< for the true relative residual
-    int restart_length = 50;  ///< for the outer FGMRES; at most longest_restart, like coarse_restart_length
+    int restart_length = 50;  ///< for the outer FGMRES
     int max_restarts = 20;
     int max_iterations = 0;       ///< 0: max_restarts * restart_length
     bool stagnation_stop = false; ///< give up after restart_length iterations without a gain of 10 %

@@ -15,6 +15,7 @@ namespace halocline::amg {
 class sap_smoother {
   public:
     /// `d` outlives the smoother.  `block_steps` minimal-residual steps per block and half sweep.
+    /// Err: std::bad_alloc, on this rank.
     sap_smoother(dirac::wilson_clover<float>& d, int block_steps);
 
     /// `sweeps` sweeps on D x = b from x = 0.  Collective.

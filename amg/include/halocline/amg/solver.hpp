@@ -33,16 +33,17 @@ class no_hierarchy : public input_error {
 class solver {
   public:
     /// Collective.
-    /// Err: input_error on every rank (an option out of range, or that differs between ranks; links and parameters that
-    /// dirac::wilson_clover refuses; cuts inside blocks, with the rank grids that would do;
-    /// a cut over another number of ranks; blocks that don't divide the lattice; too many vectors for a block).
+    /// Err: on every rank: input_error (an option out of range, or that differs between ranks; links and parameters
+    /// that dirac::wilson_clover refuses; cuts inside blocks, with the rank grids that would do; a cut over another
+    /// number of ranks; blocks that don't divide the lattice; too many vectors for a block); out_of_memory; job_error.
     solver(const comm::job& j, const lattice::decomposition& cut, const dirac::padded_links& links,
            const dirac::wilson_parameters& p, const solver_options& options = {});
 
     /// Called at each step of setup() and solve(), on every rank; must not throw.
     void on_progress(progress_callback tell) { tell_ = std::move(tell); }
 
-    /// Builds the hierarchy. Collective.  Err: on every rank no_hierarchy, which names m0 and csw; job_error.
+    /// Builds the hierarchy. Collective.
+    /// Err: on every rank no_hierarchy, which names m0 and csw; out_of_memory; job_error.
     void setup();
 
     /// Solves D x = b from x = 0. Collective.  Shape: lexicographic, 24 components.  Pre: setup().

@@ -30,6 +30,7 @@ class coarse_solver {
   public:
     /// `d` outlives the solver. Collective.
     /// `rank_order`: of d's decomposition, for the global sums.
+    /// Err: on every rank: out_of_memory; job_error.
     coarse_solver(const comm::job& j, coarse_operator& d, const solver_options& options,
                   std::span<const int> rank_order = {});
 
@@ -55,7 +56,8 @@ class coarse_solver {
 class two_level {
   public:
     /// `d` outlives the hierarchy; `cut` is d's, on block boundaries. Collective.
-    /// Err: input_error (cuts inside blocks; options.coarse_level, and too many vectors for a block).
+    /// Err: on every rank: input_error (cuts inside blocks; options.coarse_level, and too many vectors for a block);
+    /// out_of_memory; job_error.
     two_level(const comm::job& j, const lattice::decomposition& cut, dirac::wilson_clover<float>& d,
               const solver_options& options);
     two_level(const two_level&) = delete;

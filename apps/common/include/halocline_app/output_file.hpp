@@ -5,6 +5,7 @@
 
 #include <halocline_app/main.hpp>
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,12 +19,19 @@ using flagged_files = std::vector<std::pair<std::string, std::string>>;
 /// `may_be_stream`: would /dev/stdout do?
 void refuse_dash(const std::string& flag, const std::string& path, bool may_be_stream);
 
-/// Rank 0 checks that `path`, a file of which ranks write parts, can be written, before hours of computing; it leaves
-/// nothing behind. A part left by a killed run is reported, and stays until it is replaced. "" is no file. Collective.
+/// Rank 0 checks that `path`, a file of which ranks write parts, can be written, before hours of computing, and every
+/// rank that it sees what rank 0 writes there; nothing is left behind. A part left by a killed run is reported, and
+/// stays until it is replaced. "" is no file. Collective.
 /// `others`: what else the run reads and writes. Neither the file nor its partial file may take their place, or that of
 /// the config file that every program reads.
-/// Err: input_error that names the flag, and the process that is writing the same file if there is one.
+/// Err: input_error that names the flag, and the process that is writing the same file if there is one, or the rank
+/// that can't see the file.
 void check_output(const program& p, const std::string& flag, const std::string& path, const flagged_files& others);
+
+/// Rank 0 checks that the disk of `path` has room for a new file of that size, while an older one stays. File systems
+/// that do not say how much is free pass. "" is no file. Collective.
+/// Err: input_error that names the flag and both numbers.
+void check_room(const comm::job& j, const std::string& flag, const std::string& path, std::int64_t bytes);
 
 /// A text that rank 0 writes. A pipe, a device or an open file (/dev/null, /dev/stdout) will do too: it is opened before
 /// the work, so that a pipe without a reader is reported then, and appended to at the end. Pre: p.joined(), and p

@@ -4,6 +4,7 @@
 // $HALOCLINE_CONFIG > built-in default.
 #pragma once
 
+#include <halocline/amg/options.hpp>
 #include <halocline/comm/job.hpp>
 #include <halocline/config/reader.hpp>
 #include <halocline/dirac/wilson_parameters.hpp>
@@ -33,23 +34,9 @@ struct settings {
     bool order_by_nodes = true; ///< rank_order
     // [operator]
     dirac::wilson_parameters op;
-    // [solver]
+    // [solver] and [[level]]; the seed is also that of a random right-hand side
     right_hand_side rhs{};
-    std::uint64_t seed = 1;
-    double tolerance = 1e-10;
-    int restart_length = 50;
-    int max_restarts = 20;
-    int max_iterations = 0; ///< 0: restart_length * max_restarts
-    bool stagnation_stop = false;
-    // [[level]], finest first
-    std::optional<lattice::coordinate> blocks;
-    int vectors = 28;
-    int setup_iterations = 4;
-    int sweeps = 2;
-    int block_steps = 4;
-    double coarse_tolerance = 5e-2;
-    int coarse_restart_length = 100;
-    int coarse_max_restarts = 5;
+    amg::solver_options solver{};
     // [comm], [faults]
     comm::job_options job{};
 };

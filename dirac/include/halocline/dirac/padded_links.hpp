@@ -17,13 +17,15 @@
 
 namespace halocline::dirac {
 
-/// The links of this rank's box and of the sites around it. A value: copies are deep.
+/// The links of this rank's box and of the sites around it. A value: copies are deep. It keeps a handle of the job and
+/// the cut with which it was made, so that it is always refreshed by those that own its links.
 /// Memory: 576 B per site of the padded box.
 class padded_links {
   public:
     /// Collective. Wraps periodically in every dimension (boundary signs belong to the operator).
     /// Shape: links has the extents of this rank's box, 72 components.
-    /// Err:   on every rank: input_error: a cut over another number of ranks, links of another shape; job_error.
+    /// Err:   on every rank: input_error: a cut over another number of ranks, links of another shape; out_of_memory;
+    ///        job_error.
     padded_links(const comm::job& j, const lattice::decomposition& cut, const lattice::gauge_field& links);
 
     /// U_mu(x).  Pre: -1 <= x[nu] <= extents[nu], local coordinates; mu = 0..3 is x, y, z, t.
@@ -41,25 +43,28 @@ class padded_links {
     [[nodiscard]] std::span<const su3> values() const { return links_; }
 
     /// Refreshes the shell from the owners. Collective.  Err: job_error.
-    void exchange(const comm::job& j, const lattice::decomposition& cut);
+    void exchange();
     /// Refreshes only the shell of the links in direction mu that start on sites of this (global) parity.
     /// Collective.  Err: job_error.
-    void exchange(const comm::job& j, const lattice::decomposition& cut, int mu, int parity);
+    void exchange(int mu, int parity);
 
+    [[nodiscard]] const comm::job& job() const { return job_; }
+    [[nodiscard]] const lattice::decomposition& cut() const { return cut_; }
     /// Extents of the local box.
     [[nodiscard]] const lattice::coordinate& extents() const { return local_.extents; }
     /// The local box in the global lattice.
     [[nodiscard]] const lattice::box& local() const { return local_; }
-    [[nodiscard]] const lattice::coordinate& global() const { return global_; }
-    /// Copies the owned links back to a gauge field.  Pre: same extents, 72 components.
+    [[nodiscard]] const lattice::coordinate& global() const { return cut_.global(); }
+    /// Copies the owned links back to a gauge field, and marks it as written.  Pre: same extents, 72 components.
     void store(lattice::gauge_field& links) const;
 
   private:
     template <class Select>
-    void exchange_selected(const comm::job& j, const lattice::decomposition& cut, const Select& select);
+    void exchange_selected(const Select& select);
 
+    comm::job job_;
+    lattice::decomposition cut_;
     lattice::box local_;
-    lattice::coordinate global_{};
     std::array<std::size_t, 5> stride_{}; ///< of the padded box; the last one is its volume
     std::vector<su3> links_;
 };

@@ -2,19 +2,16 @@
 // The plaquette, the number by which a gauge configuration is recognised.
 #pragma once
 
-#include <halocline/comm/job.hpp>
 #include <halocline/dirac/padded_links.hpp>
-#include <halocline/lattice/decomposition.hpp>
 
 #include <array>
 
 namespace halocline::dirac {
 
 /// Mean of Re tr P / 3 over all plaquettes of the global lattice, in [-1, 1]: same bits on every rank. Collective.
-/// Err: job_error.
-double plaquette(const comm::job& j, const lattice::decomposition& cut, const padded_links& links);
+/// Pre: the shell of `links` is current.  Err: job_error.
+double plaquette(const padded_links& links);
 /// plaquette() for each of the six planes xy, xz, xt, yz, yt, zt.
-std::array<double, 6> plaquette_by_plane(const comm::job& j, const lattice::decomposition& cut,
-                                         const padded_links& links);
+std::array<double, 6> plaquette_by_plane(const padded_links& links);
 
 } // namespace halocline::dirac

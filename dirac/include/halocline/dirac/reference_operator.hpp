@@ -12,6 +12,7 @@
 #include <halocline/lattice/geometry.hpp>
 
 #include <array>
+#include <optional>
 
 namespace halocline::dirac {
 
@@ -19,7 +20,7 @@ namespace halocline::dirac {
 class reference_operator {
   public:
     /// Collective.  Err: on every rank: input_error: a cut over another number of ranks, links of another cut,
-    /// parameters that are not finite, or differ between ranks; job_error. Any m0 and csw will do.
+    /// parameters that are not finite, or differ between ranks; out_of_memory; job_error. Any m0 and csw will do.
     reference_operator(const comm::job& j, const lattice::decomposition& cut, const padded_links& links,
                        const wilson_parameters& p);
     /// Collective.  Shape: 24 components on the local box, one lane; y and x are distinct.
@@ -28,7 +29,7 @@ class reference_operator {
 
   private:
     comm::job job_;
-    padded_links links_; ///< with boundary factors
+    std::optional<padded_links> links_; ///< with boundary factors; all ranks make it together
     lattice::field<double> diagonal_;
     std::array<lattice::boundary, lattice::dimensions> boundaries_;
     halo::plan spinors_;

@@ -31,7 +31,7 @@ class wilson_clover {
     /// Collective.  Err: on every rank: input_error: no `order`, one that is not blocked, or of another box; blocks
     /// that differ between ranks; a cut over another number of ranks, links of another cut; parameters that are not
     /// finite, that differ between ranks, or with which the term of a site that block_solve() inverts is singular, as
-    /// for m0 = -4 and csw = 0; job_error.
+    /// for m0 = -4 and csw = 0; out_of_memory; job_error.
     wilson_clover(const comm::job& j, const lattice::decomposition& cut, const padded_links& links,
                   const wilson_parameters& p, std::shared_ptr<const lattice::site_order> order);
     ~wilson_clover();

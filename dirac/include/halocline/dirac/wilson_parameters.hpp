@@ -20,6 +20,12 @@ struct wilson_parameters {
     std::array<lattice::boundary, lattice::dimensions> boundaries{
         lattice::boundary::periodic, lattice::boundary::periodic, lattice::boundary::periodic,
         lattice::boundary::antiperiodic};
+
+    /// For codes that give kappa = 1 / (2 (4 + m0)) instead of m0. With kappa = 0 the mass is infinite, which operators
+    /// refuse.
+    [[nodiscard]] static constexpr wilson_parameters from_kappa(double kappa, double csw) {
+        return {.m0 = 1 / (2 * kappa) - 4, .csw = csw};
+    }
 };
 
 } // namespace halocline::dirac

@@ -12,6 +12,7 @@
 #include <halocline/comm/status.hpp>
 #include <halocline/halo/boundary_phases.hpp>
 #include <halocline/halo/detail/box_parts.hpp>
+#include <halocline/halo/detail/checked_kernel.hpp>
 #include <halocline/halo/detail/phase_arithmetic.hpp>
 #include <halocline/halo/shell.hpp>
 #include <halocline/halo/shell_plan.hpp>
@@ -49,8 +50,8 @@ struct box_stencil_options {
     /// How values travel: see shell_options. With half and bfloat16 ghosts are rounded, so results depend on the cut.
     message_format format = message_format::as_stored;
     double scale = 1;
-    /// normal and above: for_boundary() detects a field that was written since start(). comm: see
-    /// shell_options::checks.
+    /// normal and above: for_boundary() detects a field that was written since start(), both calls of the kernel one
+    /// that writes its own site of the field that it reads. comm: see shell_options::checks.
     check_level checks = default_checks();
 };
 
@@ -126,6 +127,8 @@ class box_stencil {
     /// Err: input_error if there is no such field, or if it lies elsewhere than the fields that the stencil made.
     void start(int i);
     /// Calls the kernel for every site whose neighbours are all available already.  Pre: start().
+    /// Err: error if start() was never called, if the field was swapped since, or (checks normal) if the kernel writes
+    ///      it.
     template <class Kernel>
     void for_interior(Kernel&& kernel) const;
     /// Moves what can be moved now. True if finish() would not wait.
@@ -134,11 +137,21 @@ class box_stencil {
     [[nodiscard]] comm::status finish() noexcept { return plan_.finish(); }
     void finish_or_throw() { plan_.finish_or_throw(); }
     /// Calls the kernel for every other site.
-    /// Err: error if the exchange is not finished, or if the field was swapped or (checks normal) written since start().
+    /// Err: error if the exchange is not finished, or if the field was swapped since start() or (checks normal) it or
+    ///      its ghosts were written, also by the kernel itself.
     template <class Kernel>
     void for_boundary(Kernel&& kernel) const;
 
-    [[nodiscard]] const shell_plan& exchange() const { return plan_; }
+    /// All four in turn, for field(i).  Err: as start() and finish_or_throw().
+    template <class Kernel>
+    void apply(int i, Kernel&& kernel) {
+        start(i);
+        for_interior(kernel);
+        finish_or_throw();
+        for_boundary(kernel);
+    }
+
+    [[nodiscard]] const shell_plan& halo_plan() const { return plan_; }
 
   private:
     using neighbours = box_neighbourhood<T, Components>;
@@ -148,6 +161,8 @@ class box_stencil {
     void visit(const lattice::box& part, Kernel& kernel) const;
     [[nodiscard]] static std::unique_ptr<field_list> made(const comm::job& j, const lattice::box& grown,
                                                           const box_stencil_options& options);
+    /// Err: error if the field was swapped or replaced since start().
+    void require_same_values() const;
     [[nodiscard]] std::vector<binding> bindings();
     [[nodiscard]] std::size_t place_of(int field) const;
     /// Number, in the plan, of the field with these values; -1: none.
@@ -283,11 +298,19 @@ void box_stencil<T, Components>::visit(const lattice::box& part, Kernel& kernel)
 }
 
 template <class T, int Components>
+void box_stencil<T, Components>::require_same_values() const {
+    if (field(source_).data() != values_)
+        throw error(named() + "field " + std::to_string(source_) + " was swapped or replaced since start()");
+}
+
+template <class T, int Components>
 template <class Kernel>
 void box_stencil<T, Components>::for_interior(Kernel&& kernel) const {
     (void)*fields_; // throws if it was moved from
     if (source_ < 0) throw error(named() + "for_interior() before start(): of which field?");
-    visit(parts_.interior, kernel);
+    require_same_values();
+    visit_with_checks<Components>(options_.checks, options_.name, values_, kernel,
+                                  [this](auto& k) { visit(parts_.interior, k); });
 }
 
 template <class T, int Components>
@@ -296,10 +319,11 @@ void box_stencil<T, Components>::for_boundary(Kernel&& kernel) const {
     (void)*fields_;
     if (plan_.epoch() != epoch_ || source_ < 0)
         throw error(named() + "for_boundary() before finish(): its ghosts are stale");
-    if (field(source_).data() != values_)
-        throw error(named() + "field " + std::to_string(source_) + " was swapped or replaced since start()");
+    require_same_values();
     plan_.require_fresh(bound_to(values_));
-    for (const lattice::box& part : parts_.boundary) visit(part, kernel);
+    visit_with_checks<Components>(options_.checks, options_.name, values_, kernel, [this](auto& k) {
+        for (const lattice::box& part : parts_.boundary) visit(part, k);
+    });
 }
 
 } // namespace halocline::halo

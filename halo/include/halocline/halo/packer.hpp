@@ -32,7 +32,9 @@ namespace halocline::halo {
 struct packer_options {
     int components = 0; ///< reals per site of a field
     message_format format = message_format::as_stored;
-    double scale = 1; ///< for half and bfloat16: the message holds scale * value
+    /// For half and bfloat16: the message holds scale * value. Equal on all ranks, which nothing checks: a rank that
+    /// unpacks with another scale gets other values.
+    double scale = 1;
     /// Projection of messages through each face, e.g. the half-spinor projections 1 -+ gamma_mu. All empty: whole
     /// sites.
     std::array<block_map, lattice::faces> projections{};

@@ -47,6 +47,8 @@
 
 namespace halocline::halo {
 
+class chosen_sites;
+
 /// A caller's own packing, for start(): pack(message, first, last, target).
 template <class F>
 concept pack_function = std::invocable<F&, int, std::int64_t, std::int64_t, std::byte*>;
@@ -87,7 +89,10 @@ class plan {
     [[nodiscard]] std::span<const plan_message> messages() const { return messages_; }
     /// Index of a face's message in messages(); -1 if the face is not exchanged, because its dimension is not cut or
     /// has no width on either side, or the edge is open.
-    [[nodiscard]] int message_of(face f) const { return message_of_[f.index()]; }
+    [[nodiscard]] int message_of(face f) const {
+        (void)*team_; // throws if it was moved from
+        return message_of_[f.index()];
+    }
 
     /// Starts an exchange. pack(message, first, last, target) writes the sites send_sites[first, last) of
     /// messages()[message]. `target` is the start of the whole message: site i of field f goes to
@@ -106,8 +111,8 @@ class plan {
     template <class T>
     void start(const lattice::field<T>& x, team t = {}) noexcept;
     /// Starts an exchange of a field in memory of any kind: bytes_per_site for each site of the local box, x fastest.
-    /// Pre: options() has one field and no order, and `values` is not null. Otherwise nothing is sent and finish()
-    /// returns misused.
+    /// Pre: options() has one field and no order, or a lexicographic one, and `values` is not null. Otherwise nothing
+    /// is sent and finish() returns misused.
     void start_bytes(const std::byte* values, team t = {}) noexcept;
     /// Starts an exchange of options().fields fields at once, e.g. start(std::array{&x, &y}).
     /// Shape: all in one site order.  Pre: as for one field.
@@ -200,7 +205,7 @@ class plan {
     [[nodiscard]] const std::byte* ghost(face f, int field) const noexcept {
         const std::byte* const first = ghost(f);
         if (first == nullptr) return nullptr;
-        const plan_message& m = messages_[message_of(f)];
+        const plan_message& m = messages_[message_of_[f.index()]];
         return first + static_cast<std::size_t>(field * m.ghost_sites) * options_.bytes_per_site;
     }
     /// The ghosts behind face f as numbers: component c of ghost site i is ghosts<T>(f)[i * components + c]. Empty if
@@ -217,7 +222,10 @@ class plan {
     [[nodiscard]] plan_statistics statistics() const;
     void reset_statistics();
     /// Bytes of the slab that the plan occupies: slots and control lines.
-    [[nodiscard]] std::size_t slab_bytes() const { return channels_.memory_bytes(); }
+    [[nodiscard]] std::size_t slab_bytes() const {
+        (void)*team_;
+        return channels_.memory_bytes();
+    }
     /// Bytes outside the slab in which messages packed by callers are assembled before they are streamed: the size of
     /// the messages that are, or may later be, streamed. Memory that nobody packs into is not touched.
     [[nodiscard]] std::size_t staging_bytes() const;
@@ -229,7 +237,8 @@ class plan {
     // Set-up (plan_setup.cpp, plan_paths.cpp), in this order.
     /// Err: input_error, on every rank.
     void check_options(const lattice::decomposition& cut) const;
-    void prepare_messages(const lattice::decomposition& cut);
+    /// Err: whatever options_.select throws.
+    void prepare_messages(const lattice::decomposition& cut, chosen_sites& chosen);
     /// Err: input_error: the size of a message would overflow.
     void refuse_wrapping_sizes() const;
     void prepare_writers(const lattice::coordinate& extents);

@@ -32,7 +32,8 @@ struct plan_options {
     /// Also exchange periodic dimensions that are not cut, with this rank itself. Otherwise they have no ghosts, and
     /// the caller wraps around locally.
     bool self_exchange = false;
-    /// Sends only the sites (global coordinates) for which this is true, for example one colour of blocks.
+    /// Sends only the sites (global coordinates) for which this is true, for example one colour of blocks. Both ends of
+    /// each message compare what they chose when the plan is made.
     std::function<bool(const lattice::coordinate& global_site)> select{};
     /// Sends only the sites of this parity of the global coordinate, 0 or 1: half an exchange, for even/odd schemes.
     std::optional<int> parity{};

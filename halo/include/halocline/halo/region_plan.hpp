@@ -94,7 +94,7 @@ struct region_plan_options {
     /// Err: input_error if direct, streamed or joint is asked for and writing in place is not possible.
     halo::path path = path::automatic;
     /// Adds what arrives to the destinations instead of storing it: once all is here, in the order of peers and tags,
-    /// so the bits are the same each time. Always packed.
+    /// so the bits are the same each time. Always packed. Equal on every rank.
     bool add = false;
     /// How reals travel, equal on every rank. half and bfloat16 are made of fields of float, with at most 8 KiB per
     /// site: messages hold scale * value. They are always packed.

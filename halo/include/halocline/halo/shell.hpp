@@ -63,6 +63,7 @@ struct shell_options {
     /// anyway.
     std::optional<int> parity{};
     /// Exchanges only sites (global coordinates) for which this is true. The other ghosts exist in the field anyway.
+    /// Both ends of each message compare what they chose when the plan is made.
     std::function<bool(const lattice::coordinate& global_site)> select{};
     halo::path path = path::automatic; ///< see region_plan_options::path
     /// How reals travel, there and in reverse: see region_plan_options. What goes by dimension, and has been multiplied
@@ -71,7 +72,7 @@ struct shell_options {
     double scale = 1;
     /// Makes start_reverse() possible. Costs additional slots and another exchange of set-up messages.
     bool reverse = false;
-    /// normal and above: require_fresh() detects fields written since their exchange. comm, like
+    /// normal and above: require_fresh() detects fields and ghosts written since their exchange. comm, like
     /// job_options::checksums: messages carry checksums, see region_plan_options::checksums.
     check_level checks = default_checks();
 };

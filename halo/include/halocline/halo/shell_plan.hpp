@@ -86,9 +86,10 @@ class shell_plan {
     [[nodiscard]] bool is_fresh(int which = 0) const noexcept;
     /// A check before ghosts of bindings[which] are used; does nothing if options().checks is below normal.
     /// Err: error if no finished exchange filled them, another binding overwrote them, a field was marked since, or a
-    ///      site that was sent has another value now. So for views without a version, although is_fresh() is false, it
-    ///      passes as long as the sites that were sent are unchanged.
-    /// Cost: one read of the sites that are sent.
+    ///      site that was sent, or a ghost that arrived, has another value now. So for views without a version,
+    ///      although is_fresh() is false, it passes as long as these sites are unchanged. Whoever wrote a ghost, also
+    ///      another plan with another phase or format, it must have the value that this plan brought.
+    /// Cost: one read of the sites that are sent and of the ghosts, which finish() reads once more, too.
     void require_fresh(int which = 0) const;
 
     /// Indices in ghosts() of regions that have been filled since the last call, each once per exchange. A loop around
@@ -118,7 +119,8 @@ class shell_plan {
         std::vector<std::uint64_t> versions;  // of the fields; allocated at set-up
         std::vector<std::size_t> overwritten; // bindings whose ghosts are gone once this one's are there
         const char* absent = not_filled;      // why its ghosts are not there; null: they are
-        std::uint64_t sum = 0;                // checksum of the sites that were sent, with checks normal
+        // With checks normal: checksums of the sites that were sent, and of the ghosts as they arrived.
+        std::uint64_t sum = 0, ghost_sum = 0;
 
         static constexpr const char* not_filled = "no finished exchange filled them";
         explicit ghosts_of(const binding& b);
@@ -134,7 +136,7 @@ class shell_plan {
     void choose_route(const lattice::decomposition& cut, bool apart);
     // Err of the lists: whatever options_.select throws.
     [[nodiscard]] std::vector<shell_transfers> list_phases(const lattice::decomposition& cut) const;
-    void list_sent_sites(const lattice::decomposition& cut);
+    void list_checked_sites(const lattice::decomposition& cut);
     void note_shared_destinations();
     void make_phases(std::vector<shell_transfers> lists, const std::vector<binding>& bindings);
     void make_reverse(const lattice::decomposition& cut, shell_transfers t, const std::vector<binding>& bindings);
@@ -142,6 +144,7 @@ class shell_plan {
     void begin(int which) noexcept;
     void complete() noexcept;
     [[nodiscard]] std::uint64_t checksum(const ghosts_of& g) const noexcept;
+    [[nodiscard]] std::uint64_t checksum_of_ghosts(const ghosts_of& g) const noexcept;
     [[nodiscard]] bool has_binding(int which) const noexcept;
     /// Refuses a start() before finish() of the previous exchange.
     [[nodiscard]] bool is_early() noexcept;
@@ -177,7 +180,7 @@ class shell_plan {
     running running_ = running::nothing;
     std::vector<ghosts_of> filled_; // by binding
     std::uint64_t epoch_ = 0;
-    std::vector<std::int32_t> sent_sites_; // with checks normal: owned sites
+    std::vector<std::int32_t> sent_sites_, ghost_sites_; // with checks normal
     sticky_status status_; // any member of a team may make it bad; misused without a wrong call: because of the binding
 };
 

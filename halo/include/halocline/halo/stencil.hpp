@@ -12,6 +12,7 @@
 #include <halocline/comm/job.hpp>
 #include <halocline/comm/status.hpp>
 #include <halocline/halo/boundary_phases.hpp>
+#include <halocline/halo/detail/checked_kernel.hpp>
 #include <halocline/halo/detail/phase_arithmetic.hpp>
 #include <halocline/halo/detail/star_table.hpp>
 #include <halocline/halo/field_view.hpp>
@@ -63,7 +64,8 @@ struct stencil_options {
     message_format format = message_format::as_stored;
     double scale = 1;
     /// normal and above: for_boundary() detects a field that was written since start(); one whose messages are rounded
-    /// only if it was marked. comm: see plan_options::checksums.
+    /// only if it was marked. Both calls of the kernel detect one that writes its own site of the field that it reads.
+    /// comm: see plan_options::checksums.
     check_level checks = default_checks();
 };
 
@@ -97,9 +99,9 @@ class neighbourhood {
 /// What a stencil does at the ends of the dimensions.
 struct star_edges {
     /// Collective. real_bytes: 4 if its fields are of float, 8 of double, 0 of anything else.
-    /// Err: on every rank: input_error: phases or formats that differ between ranks, a format that does not fit the
-    ///      fields, a phase that does not fit the components, a dimension shorter than the radius, or 2^31 sites or
-    ///      more behind a face.
+    /// Err: on every rank: input_error: phases, formats or types of fields (float, double, others) that differ between
+    ///      ranks, a format that does not fit the fields, a phase that does not fit the components, a dimension shorter
+    ///      than the radius, or 2^31 sites or more behind a face.
     star_edges(const comm::job& j, const lattice::decomposition& cut, const stencil_options& options, star s,
                std::size_t real_bytes);
 
@@ -126,10 +128,10 @@ class stencil {
 
   public:
     /// Collective.
-    /// Err: as halo::plan; on every rank: input_error for phases or formats that differ between ranks, for half or
-    ///      bfloat16 where T is not float, a scale that packers refuse, for a phase or an antiperiodic boundary where T
-    ///      is not float or double, or which is not real where the number of components is odd, or in a dimension that
-    ///      is shorter than the radius; for 2^31 sites or more behind a face.
+    /// Err: as halo::plan; on every rank: input_error for phases, formats or types (float, double, others) that differ
+    ///      between ranks, for half or bfloat16 where T is not float, a scale that packers refuse, for a phase or an
+    ///      antiperiodic boundary where T is not float or double, or which is not real where the number of components
+    ///      is odd, or in a dimension that is shorter than the radius; for 2^31 sites or more behind a face.
     stencil(const comm::job& j, const lattice::decomposition& cut, const stencil_options& options = {});
 
     /// A field of zeros for this stencil: lexicographic, without ghosts.
@@ -149,6 +151,7 @@ class stencil {
     void start(const lattice::field<T>& u);
     /// Calls the kernel for every site whose neighbours all lie in this rank's box, across a wrap or not.  Pre:
     /// start().
+    /// Err: error if start() was never called, if u was swapped since, or (checks normal) if the kernel writes u.
     template <class Kernel>
     void for_interior(Kernel&& kernel) const;
     /// Moves what can be moved now. True if finish() would not wait.
@@ -164,16 +167,31 @@ class stencil {
         complete_ghosts();
     }
     /// Calls the kernel for every other site.
-    /// Err: error if the exchange is not finished, or if u was swapped or (checks normal) written since start().
+    /// Err: error if the exchange is not finished, or if u was swapped or (checks normal) written since start(), also
+    ///      by the kernel itself.
     template <class Kernel>
     void for_boundary(Kernel&& kernel) const;
 
-    [[nodiscard]] const plan& exchange() const { return plan_; }
+    /// All four in turn.  Err: as start() and finish_or_throw().
+    template <class Kernel>
+    void apply(const lattice::field<T>& u, Kernel&& kernel) {
+        start(u);
+        for_interior(kernel);
+        finish_or_throw();
+        for_boundary(kernel);
+    }
+
+    [[nodiscard]] const plan& halo_plan() const { return plan_; }
 
   private:
     using neighbours = neighbourhood<T, Star>;
     using run = typename neighbours::run;
 
+    /// The loops of for_interior() and for_boundary().
+    template <class Kernel>
+    void visit_interior(Kernel& kernel) const;
+    template <class Kernel>
+    void visit_boundary(Kernel& kernel) const;
     template <class Kernel>
     static void visit(const run& r, std::int64_t first, std::int64_t last, Kernel& kernel) {
         HALOCLINE_INDEPENDENT_ITERATIONS
@@ -386,6 +404,13 @@ void stencil<T, Star>::for_interior(Kernel&& kernel) const {
     if (source_ == nullptr)
         throw error("stencil '" + plan_.options().name + "': for_interior() before start(): of which field?");
     require_same_values();
+    visit_with_checks<Star.components>(plan_.options().checks, plan_.options().name, values_, kernel,
+                                       [this](auto& k) { visit_interior(k); });
+}
+
+template <class T, star Star>
+template <class Kernel>
+void stencil<T, Star>::visit_interior(Kernel& kernel) const {
     constexpr int radius = Star.radius, components = Star.components;
     const lattice::coordinate& e = table_.extents();
     const T* const values = source_->data();
@@ -429,6 +454,13 @@ void stencil<T, Star>::for_boundary(Kernel&& kernel) const {
         require_unmarked();
     else
         require_fresh();
+    visit_with_checks<Star.components>(plan_.options().checks, plan_.options().name, values_, kernel,
+                                       [this](auto& k) { visit_boundary(k); });
+}
+
+template <class T, star Star>
+template <class Kernel>
+void stencil<T, Star>::visit_boundary(Kernel& kernel) const {
     sources_of_values sources{source_->data()};
     for (int i = 0; i < lattice::faces; ++i)
         sources[1 + i] = !completed_[i].values.empty()                ? completed_[i].values.data()

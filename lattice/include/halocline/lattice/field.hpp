@@ -84,7 +84,8 @@ class field {
         mark_written();
     }
     /// To be called when values have changed: copies elsewhere, such as ghosts, are stale from now on (halo:
-    /// ensure_halo).
+    /// ensure_halo). Every function of the library that writes a field of its caller does so itself; programs call it
+    /// after they wrote through values(), data(), outer() or at().
     void mark_written() {
         if (version_) *version_ = next_version();
     }

@@ -30,7 +30,7 @@ struct gauge_file {
     bool big_endian = false;
     std::optional<double> plaquette;  ///< Re tr / 3, if recorded
     std::optional<double> link_trace; ///< mean Re tr U / 3 (NERSC), if recorded
-    double plaquette_digit = 0;       ///< a unit of the last digit that NERSC's text records, at most 1e-4
+    double plaquette_digit = 0;       ///< a unit of the last digit that NERSC's or ILDG's text records, at most 1e-4
     double link_trace_digit = 0;
     std::optional<std::uint32_t> nersc_checksum;
     std::optional<std::array<std::uint32_t, 2>> scidac_checksum; ///< suma, sumb
@@ -58,7 +58,8 @@ gauge_totals combine(const gauge_totals& a, const gauge_totals& b);
 
 /// Inspects the header of a file: format, sizes (compared with the file's before anything is allocated), recorded sums.
 /// A header that openQCD may have written too is reported as DDalphaAMG's: as_openqcd().
-/// Err: file_error for anything that is not a whole gauge file: missing, too short, impossible sizes, unknown format.
+/// Err: file_error for anything that is not a whole gauge file: missing, too short, impossible sizes, unknown format;
+/// ILDG: QIO's records name another lattice or precision.
 gauge_file open_gauge_file(const std::string& path);
 
 /// `file` interpreted as openQCD's format, whose header is the same as DDalphaAMG's: only the plaquette distinguishes

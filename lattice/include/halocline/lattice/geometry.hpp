@@ -17,6 +17,9 @@ inline constexpr int dimensions = 4;
 /// One integer per dimension, in the order x, y, z, t: a site, or the extents of a box.
 using coordinate = std::array<int, dimensions>;
 
+/// The name of a dimension, by its index.
+inline constexpr std::string_view dimension_name = "xyzt";
+
 /// How the lattice closes on itself in one dimension.
 /// Antiperiodic is a sign on the links in dirac::, so plans of halos treat it as periodic; stencils change the sign.
 enum class boundary : std::uint8_t { periodic, antiperiodic, open };
@@ -51,6 +54,15 @@ constexpr coordinate lexicographic_coordinate(std::int64_t index, const coordina
         index /= extents[mu];
     }
     return c;
+}
+
+/// The site of a periodic lattice of these extents that `x` stands for, however far it is beyond the edge.
+constexpr coordinate wrapped(coordinate x, const coordinate& extents) {
+    for (int mu = 0; mu < dimensions; ++mu) {
+        x[mu] %= extents[mu];
+        if (x[mu] < 0) x[mu] += extents[mu];
+    }
+    return x;
 }
 
 /// 0 for even sites, 1 for odd ones.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counter-based random numbers keyed by (seed, stream, global site, component): the same values for every
-// decomposition, in any order of evaluation.  Philox-4x32-10; Ref: [Salmon2011].
+// Counter-based random numbers keyed by (seed, stream, global site): each site has its own sequence, the same for every
+// decomposition, whatever the order of the sites.  Philox-4x32-10; Ref: [Salmon2011].
 #pragma once
 
 #include <array>

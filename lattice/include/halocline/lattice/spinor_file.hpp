@@ -41,7 +41,8 @@ struct spinor_totals {
 spinor_totals combine(const spinor_totals& a, const spinor_totals& b);
 
 /// Inspects the records of a file: lattice, precision, spins, colours, sizes (compared with the file's), checksum.
-/// Err: file_error for anything that is not a whole SciDAC file with one field of 4 x 3 spinors on a 4-d lattice.
+/// Err: file_error for anything that is not a whole SciDAC file with one field of 4 x 3 spinors on a 4-d lattice, or
+/// whose datatype is that of colour vectors, colour matrices or propagators.
 spinor_file open_spinor_file(const std::string& path);
 
 /// Reads the spinors of `local`, a box inside the file's lattice.

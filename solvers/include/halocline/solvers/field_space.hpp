@@ -18,7 +18,9 @@
 namespace halocline::solvers {
 
 /// T is float or double. Models vector_space<field_space<T>, lattice::field<T>>.
-/// Err: vectors of another shape than make() gives them are an input_error in every operation on several, and in norm2.
+/// What writes a vector marks it (lattice::field::mark_written()).
+/// Err: vectors of another shape than make() gives them, or whose sites lie elsewhere, are an input_error in every
+/// operation on several, and in norm2.
 template <class T>
 class field_space {
   public:
@@ -50,12 +52,11 @@ class field_space {
     [[nodiscard]] comm::status norm2(const vector& x, double& norm);
 
   private:
-    /// Err: input_error: a vector of another shape.
+    /// Err:  input_error: a vector of another shape, or whose sites lie elsewhere.
+    /// Cost: a look at all sites if its order is another object, but for lexicographic ones.
     void require(const vector& x) const {
         const lattice::site_order* const order = x.shared_order().get();
-        if (x.components() != components_ || order == nullptr || order->extents() != order_->extents() ||
-            order->lane_width() != order_->lane_width())
-            refuse(x);
+        if (x.components() != components_ || order == nullptr || !order_->places_as(*order)) refuse(x);
     }
     [[noreturn]] void refuse(const vector& x) const;
 

@@ -14,11 +14,6 @@
 
 namespace halocline::solvers {
 
-/// Options of minimal_residual().
-struct minimal_residual_options : solve_options {
-    double relaxation = 1; ///< omega in x = x + omega alpha r
-};
-
 /// The two vectors of minimal_residual(), adjacent so that both products of a step share one global sum.
 template <class V>
 struct minimal_residual_workspace {
@@ -41,7 +36,7 @@ inline double scale_to_one(double rho) noexcept {
 /// Minimal residual steps from r = b - A x, rho = ||r||, until the recurrence ends.
 template <class V, vector_space<V> S, linear_operator<V> A, class Callback>
 cycle_end minimal_residual_cycle(S& space, A& a, double rho, V& x, minimal_residual_workspace<V>& work,
-                                 const minimal_residual_options& options, solve_run& run, Callback& on_iteration) {
+                                 const solve_options& options, solve_run& run, Callback& on_iteration) {
     auto& [r, w] = work.rw;
     solve_report& report = run.report;
     stagnation_watch watch(options.stagnation_window, rho, report.iterations);
@@ -60,7 +55,7 @@ cycle_end minimal_residual_cycle(S& space, A& a, double rho, V& x, minimal_resid
         // A r = 0, or r is orthogonal to A r: the step is 0 forever
         if (ww == 0 || products[0] == 0.0) return cycle_end::breakdown;
         // alpha = <w, r> / <w, w>
-        const complex alpha = options.relaxation * std::conj(products[0]) / ww;
+        const complex alpha = std::conj(products[0]) / ww;
         space.axpy(x, alpha / scale, r); // x = x + alpha r
         space.axpy(r, -alpha, w);        // r = r - alpha w
         if (!run.ok(space.norm2(r, rho))) return cycle_end::failed_communication;
@@ -81,8 +76,7 @@ cycle_end minimal_residual_cycle(S& space, A& a, double rho, V& x, minimal_resid
 template <class V, vector_space<V> S, class A, class Callback = silent>
 requires linear_operator<A, V>
 [[nodiscard]] solve_report minimal_residual(S& space, A&& a, const V& b, V& x, minimal_residual_workspace<V>& work,
-                                            const minimal_residual_options& options = {},
-                                            Callback&& on_iteration = {}) {
+                                            const solve_options& options = {}, Callback&& on_iteration = {}) {
     detail::solve_run run(options);
     return run.repeat(space, a, b, x, work.rw[0], [&](double rho) {
         return detail::minimal_residual_cycle(space, a, rho, x, work, options, run, on_iteration);

@@ -31,9 +31,11 @@ struct solve_options {
     double tolerance = 1e-10;       ///< on ||b - A x|| / ||b||; 0 or more, or solvers throw input_error
     int max_iterations = 1000;      ///< over all restarts
     bool use_initial_guess = false; ///< start from the given x; false: from x = 0, which saves one matvec
-    bool verify = true;             ///< false (inner solves): stop on the recurrence, never report converged
-    bool keep_history = true;       ///< false (inner solves): the solve allocates nothing at all
-    int stagnation_window = 0;      ///< stop after this many iterations without a gain of 10 %; 0: never
+    /// false (inner solves): stop on the recurrence, as solve_status::unverified. True residuals are then computed only
+    /// where a cycle begins; the solve is called converged only if one of those meets the tolerance.
+    bool verify = true;
+    bool keep_history = true;  ///< false (inner solves): the solve allocates nothing at all
+    int stagnation_window = 0; ///< stop after this many iterations without a gain of 10 %; 0: never
 };
 
 /// The result of a solve. Status, residuals and counts are the same on every rank; seconds are this rank's.

@@ -19,7 +19,7 @@ class field_check {
     /// `extents` of the local box.
     field_check(const plan_options& options, const lattice::coordinate& extents)
         : fields_(static_cast<std::size_t>(options.fields)), site_bytes_(options.bytes_per_site), extents_(extents),
-          ordered_(options.order != nullptr) {}
+          ordered_(options.order && !options.order->is_lexicographic()) {}
 
     /// Can a message hold this number of fields?
     [[nodiscard]] bool fits(std::size_t fields) const noexcept { return fields == fields_; }
@@ -45,7 +45,7 @@ class field_check {
     };
     std::size_t fields_ = 0, site_bytes_ = 0;
     lattice::coordinate extents_{};
-    bool ordered_ = false;
+    bool ordered_ = false;                // otherwise than bytes of sites are
     std::optional<given_fields> refused_; ///< nothing: bytes
     bool bytes_there_ = true;
 };

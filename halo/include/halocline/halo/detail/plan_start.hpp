@@ -150,7 +150,7 @@ void plan::start(std::span<const lattice::field<T>* const> xs, team t) noexcept 
 template <class T>
 std::span<const T> plan::ghosts(face f, int field) const noexcept {
     static_assert(std::is_trivially_copyable_v<T>, "messages hold bytes");
-    const int message = message_of(f);
+    const int message = message_of_[f.index()];
     if (message < 0 || ghost(f) == nullptr) return {};
     const auto sites = static_cast<std::size_t>(messages_[message].ghost_sites);
     return {reinterpret_cast<const T*>(ghost(f, field)), sites * options_.bytes_per_site / sizeof(T)};
@@ -176,6 +176,7 @@ void plan::require_fresh(const lattice::field<T>& x) const {
 
 template <class T>
 void plan::require_fresh(std::span<const lattice::field<T>* const> xs) const {
+    (void)*team_; // throws if it was moved from
     if (xs.size() != sent_.size()) throw_other_number(xs.size());
     for (std::size_t i = 0; i < xs.size(); ++i)
         require_fresh(source_of(xs[i]), xs[i] != nullptr ? xs[i]->version() : 0, i, i + 1);
