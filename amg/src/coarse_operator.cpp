@@ -99,15 +99,14 @@ coarse_operator::coarse_operator(const comm::job& j, const lattice::decompositio
     choose_directions(coarse.global());
     require_few_vectors(vectors, (static_cast<std::int64_t>(directions_.size()) + 1) * block_reals_);
     make_plans(coarse);
-    split_by_parity(box);
-    list_sent_sites();
-    list_terms(coarse, box);
-
-    const auto sites = static_cast<int>(order_->volume());
-    const int odd = parities_ == 2 ? sites - sublattices_[0].last : 0;
-    half_ = row_of_sites(parities_ == 2 ? sublattices_[0].last : sites);
-    const int matrices = static_cast<int>(directions_.size()) + 1;
     j.collectively([&] {
+        split_by_parity(box);
+        list_sent_sites();
+        list_terms(coarse, box);
+        const auto sites = static_cast<int>(order_->volume());
+        const int odd = parities_ == 2 ? sites - sublattices_[0].last : 0;
+        half_ = row_of_sites(parities_ == 2 ? sublattices_[0].last : sites);
+        const int matrices = static_cast<int>(directions_.size()) + 1;
         matrices_ = lattice::field<float>(row_of_sites(sites), matrices * static_cast<int>(block_reals_));
         inverses_ = lattice::field<float>(row_of_sites(odd), static_cast<int>(block_reals_));
         odd_hops_ = lattice::field<float>(row_of_sites(odd), components());

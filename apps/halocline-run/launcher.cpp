@@ -300,7 +300,7 @@ void launcher::name_the_unfinished() const {
             dead = "rank " + std::to_string(r) + " (pid " + std::to_string(how->pid) + ") " + how->text;
     }
     if (dead.empty())
-        dead = "all ranks were told to end"; // by a signal or the time limit; all are stopped, or ignore it
+        dead = "the ranks were told to end"; // by a signal or the time limit; those left are stopped, or ignore it
     for (const auto& h : hosts_) unfinished += h->unfinished();
     if (unfinished.empty()) return;
     const double s = std::chrono::duration<double>(clock_type::now() - grace_began_).count();

@@ -317,6 +317,9 @@ int let_a_child_use_the_job(const job& j) {
             _exit(not_refused);
         } catch (const error&) {
         }
+        message_request never;
+        m.irecv(never, one, 0, 6);
+        if (m.wait(never) != status::aborted) _exit(not_refused);
         (void)m.send(one, 0, 5);
         _exit(0);
     }
@@ -331,10 +334,11 @@ int let_a_child_use_the_job(const job& j) {
     return *value == std::byte{1} ? 0 : 9;
 }
 
-/// Rank 1 ends well, but does not close its job. The others still have work, and nothing to ask of it.
-int leave_one_by_one(const job& j) {
+/// All but rank 0 end well, at the same time, but do not close their jobs. Rank 0 still has work, and nothing to ask of
+/// them.
+int leave_rank_0(const job& j) {
     j.barrier();
-    if (j.rank() == 1) std::exit(0);
+    if (j.rank() != 0) std::exit(0);
     compute_for(std::chrono::seconds(2)); // four times the grace time
     return 0;
 }
@@ -459,7 +463,7 @@ constexpr mode modes[]{
     {"file", leave_a_file, true},
     {"forks", fork_and_go_on},
     {"child-uses-job", let_a_child_use_the_job},
-    {"leaves", leave_one_by_one},
+    {"leaves", leave_rank_0},
     {"child", leave_a_child, true},
     {"closes", close_all_descriptors},
     {"stuck", end_and_get_stuck},

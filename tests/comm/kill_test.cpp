@@ -262,7 +262,7 @@ INSTANTIATE_TEST_SUITE_P(OverVerbs, Forked, testing::Values("verbs-forks"));
 class LeftOpen : public testing::TestWithParam<const char*> {};
 
 TEST_P(LeftOpen, JobOfAProgramThatEndsWellHasEndedWell) {
-    running_job job_under_test(3, GetParam(), 3);
+    running_job job_under_test(8, GetParam(), 8);
 
     EXPECT_EQ(job_under_test.wait(), 0) << job_under_test.said;
     EXPECT_TRUE(job_under_test.last_words.empty()) << job_under_test.said;

@@ -216,6 +216,27 @@ TEST(MessengerFailure, AnyOfSeveralPeersThatLeavesEndsTheWait) {
         }
 }
 
+/// Also one that is made of waits each of which is too short to look for that.
+TEST(MessengerFailure, APeerThatClosesEndsALoopOfShortWaits) {
+    if (ranks_are_processes()) GTEST_SKIP() << "ranks as threads only";
+    const std::string text = failure_of(2, 0, [](const job& j) {
+        {
+            messenger m(j);
+            if (j.rank() == 0) {
+                std::array<message_request, 1> r;
+                m.irecv(r[0], {}, 1, 6);
+                status s = status::timed_out;
+                const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+                while (s == status::timed_out && std::chrono::steady_clock::now() < end)
+                    s = m.wait_all_for(r, std::chrono::microseconds(50));
+                ok_or_fail(m, s);
+            }
+        }
+        j.barrier();
+    });
+    EXPECT_NE(text.find(") closed its end while"), std::string::npos) << text;
+}
+
 /// Behind as many large messages as may wait for their receives, a small one does not even leave.
 TEST(MessengerFailure, ASendWithoutRoomSaysSo) {
     if (ranks_are_processes()) GTEST_SKIP() << "ranks as threads only";

@@ -6,8 +6,8 @@
 
 namespace halocline::comm {
 
-/// While this object lives, each child of fork() first calls a function, in its only thread. A program started by
-/// posix_spawn(), as system() does, does not.
+/// While this object lives, each child of the process that made it first calls a function, in its only thread.
+/// Grandchildren don't, nor does a program started by posix_spawn(), as by system().
 class at_fork {
   public:
     /// Err: job_error.
@@ -19,6 +19,7 @@ class at_fork {
   private:
     struct process;
     std::function<void()> in_child_;
+    int pid_;
 };
 
 } // namespace halocline::comm

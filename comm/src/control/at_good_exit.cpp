@@ -21,8 +21,9 @@ struct at_good_exit::process {
         return *p;
     }
     static void at_exit(int code, void*) {
-        const std::unique_lock lock(here().mutex, std::try_to_lock);
-        if (code != 0 || !lock) return; // the lock: another thread is just destroying one
+        if (code != 0) return;
+        const std::unique_lock lock = lock_at_exit(here().mutex);
+        if (!lock) return;
         for (const at_good_exit* each : here().all)
             if (each->pid_ == getpid()) each->last_();
     }

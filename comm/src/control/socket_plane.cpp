@@ -71,6 +71,8 @@ void socket_plane::leave_to_parent() noexcept {
 socket_plane::~socket_plane() { say_goodbye(); }
 
 void socket_plane::say_goodbye() noexcept {
+    const std::unique_lock lock = lock_at_exit(mutex_); // the watchdog may just be looking
+    if (!lock) return;
     const int patience_ms = std::uncaught_exceptions() > 0 ? 0 : goodbye_patience_ms;
     for (link& l : links_) {
         if (l.gone || !l.socket || std::exchange(l.told_goodbye, true)) continue;

@@ -138,9 +138,7 @@ class socket_plane final : public pairwise_mail, public liveness {
     bool owes_ = false;     // on any link
     bool is_child_ = false; // of fork()
     at_fork child_{[this] { leave_to_parent(); }};
-    at_good_exit exit_{[this] {
-        if (const std::unique_lock lock(mutex_, std::try_to_lock); lock) say_goodbye();
-    }};
+    at_good_exit exit_{[this] { say_goodbye(); }};
 };
 
 } // namespace halocline::comm

@@ -14,7 +14,6 @@
 namespace halocline::comm {
 
 void job_core::publish(status why, int culprit, std::string_view text) noexcept {
-    if (in_forked_child()) return; // it is not the child's to end
     job_end mine{.why = why, .culprit = culprit};
     if (culprit >= 0) {
         mine.pid = members[culprit].pid;
@@ -22,6 +21,7 @@ void job_core::publish(status why, int culprit, std::string_view text) noexcept 
     }
     std::memcpy(mine.text, text.data(), std::min(text.size(), sizeof mine.text - 1));
     (void)memory->record().write(0, mine);
+    if (in_forked_child()) return;           // only for the child, whose slab is a copy: the job is not its to end
     if (networks.mpi) networks.mpi->leave(); // MPI_Finalize would wait for the dead
     // This rank reports what the others get, even if another's record came first.
     const job_end& first = memory->record().settle(mine);
@@ -45,6 +45,7 @@ status job_core::check_wait(int peer, std::uint64_t since, bool peer_had_left) n
 
 void job_core::note_rank_knows() noexcept {
     own_activity.knows_of_end.store(true, std::memory_order_relaxed);
+    if (in_forked_child()) return;           // the libraries are its parent's
     if (networks.mpi) networks.mpi->leave(); // even if another rank wrote the record
     // Before this rank's buffers are released, and before libfabric closes the connections of the dead.
     if (networks.ofi) networks.ofi->leave();
@@ -52,6 +53,10 @@ void job_core::note_rank_knows() noexcept {
 
 status job_core::find_failure(int peer, std::uint64_t since, bool peer_had_left) noexcept {
     if (const status s = failed(); s != status::ok) return s;
+    if (in_forked_child()) {
+        publish(status::aborted, rank, "this process is a child of fork(), and the job is its parent's");
+        return failed();
+    }
     memory->record().awake.store(ticks(), std::memory_order_relaxed);
     if (alive) {
         alive->look(); // first, so that a network's library learns of a peer's death as late as possible

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <ctime>
 #include <sched.h>
+#include <utility>
 
 namespace halocline::comm {
 
@@ -36,12 +37,14 @@ class waiter {
     }
     /// Was the last again() one of those that check (once a millisecond)? Then the caller checks what it doesn't poll.
     [[nodiscard]] bool checked_job() const noexcept { return checked_; }
-    /// The awaited rank has been heard of: the deadline begins anew, and with it the time for which this wait spins. It
-    /// still looks for deaths as often.
+    /// The awaited rank has been heard of: the wait begins anew, but looks for deaths as often as before.
     void restart_deadline() noexcept {
         if (since_ == 0) return;
         since_ = ticks();
+        nap_ns_ = first_nap;
+        used_before_ = -1;
         yielded_ = false;
+        heard_ = true;
     }
     /// When again() first looked at the clock, in ticks; 0: it has not yet.
     [[nodiscard]] std::uint64_t since() const noexcept { return since_; }
@@ -71,7 +74,7 @@ class waiter {
             if (s != status::ok) return s;
             const bool left = peer >= 0 && core_.alive && core_.alive->left(peer);
             had_left_ = left ? peer : -1; // its last message may be here: the caller polls once more
-            if (core_.options.may_sleep) {
+            if (core_.options.may_sleep && !std::exchange(heard_, false)) {
                 const timespec nap{0, nap_ns_};
                 nanosleep(&nap, nullptr);
                 nap_ns_ = std::min(2 * nap_ns_, 1'000'000L);
@@ -111,6 +114,7 @@ class waiter {
     }
 
     static constexpr std::uint64_t moves_per_look = 100;
+    static constexpr long first_nap = 50'000;                  // ns
     static constexpr long longest_nap_with_networks = 100'000; // ns: they make progress only when polled
 
     job_core& core_;
@@ -118,8 +122,9 @@ class waiter {
     int had_left_ = -1;                // the peer, if it had left at the last check
     std::uint64_t since_ = 0, last_look_ = 0, last_move_ = 0, look_every_ = 0; // ticks
     long used_before_ = -1; // used_nanoseconds() when this wait first yielded
-    long nap_ns_ = 50'000;
+    long nap_ns_ = first_nap;
     bool checked_ = false, yielded_ = false;
+    bool heard_ = false; // of the awaited rank, since the last look
 };
 
 inline constexpr std::uint64_t tests_per_death_check = 4096; ///< of fruitless tests

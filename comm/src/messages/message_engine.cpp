@@ -229,17 +229,28 @@ status message_engine::wait(std::size_t count, OperationAt&& operation_at, IsSet
                 waiting.restart_deadline();
         }
         status bad = core_.broken != status::ok ? core_.broken : waiting.again(culprit->peer);
-        if (bad == status::ok && polls != 0 &&
-            polls % (waiting.yielded() ? yields_per_departure_check : polls_per_departure_check) == 0)
+        const std::uint64_t now = longest ? ticks() : 0;
+        const bool over = longest && seconds(now - begin) > std::chrono::duration<double>(*longest).count();
+        if (bad == status::ok &&
+            (over ||
+             (polls != 0 && polls % (waiting.yielded() ? yields_per_departure_check : polls_per_departure_check) == 0)))
             bad = left_by_one(operations, culprit);
+        if (bad == status::ok && over) bad = look_after_short_wait(culprit->peer, now);
         if (core_.state != status::ok || operations.done()) break; // all of the above makes progress, too
         // The look may have completed it: a peer that has left since is no trouble for the others.
         if (bad != status::ok && !operations.is_settled(*culprit))
             core_.fail(bad, *culprit, operations.unsettled_besides(*culprit));
-        else if (longest && seconds(ticks() - begin) > std::chrono::duration<double>(*longest).count())
+        else if (over)
             return status::timed_out;
     }
     return core_.state;
+}
+
+status message_engine::look_after_short_wait(int peer, std::uint64_t now) noexcept {
+    constexpr double look_every = 1e-3; // as a long wait does
+    if (seconds(now - looked_) < look_every) return status::ok;
+    looked_ = now;
+    return core_.job.check_wait(peer, now, false);
 }
 
 template <class OperationAt>

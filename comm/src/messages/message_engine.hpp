@@ -106,6 +106,8 @@ class message_engine {
     template <class OperationAt, class IsSettled>
     status wait(std::size_t count, OperationAt&& operation_at, IsSettled&& is_settled, until how = until::all,
                 std::optional<std::chrono::nanoseconds> longest = {}) noexcept;
+    /// Looks for deaths now and then, because waits that are each too short for that may follow each other.
+    status look_after_short_wait(int peer, std::uint64_t now) noexcept;
     /// As start_all() means it.
     [[nodiscard]] bool has_started(const message_operation& o) const noexcept;
     /// The rank that has left, so that no message of `peer` can come; of any_source, all others have. -1: it can.
@@ -126,6 +128,7 @@ class message_engine {
     static constexpr int most_unattended = 32; ///< a few microseconds of messages from one peer
     int unattended_ = 0;                       ///< calls since the last progress()
     std::uint64_t fruitless_calls_ = 0;
+    std::uint64_t looked_ = 0; ///< when the latest short wait looked for deaths, in ticks
     /// A wait pauses (waiting.hpp) after this many polls. Not after each one if every rank has a core of its own,
     /// because a pause takes half as long as a message.
     std::uint64_t polls_per_pause_ = 1;

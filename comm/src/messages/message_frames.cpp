@@ -2,7 +2,6 @@
 #include "message_frames.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -18,12 +17,11 @@ message_frames::message_frames(messenger_core& core, const matching& m, int peer
 
 bool message_frames::send(bool also_empty) noexcept {
     // Everything that arrived and was received, plus the free room among the unexpected ones.
-    const std::size_t kept = matching_.kept(peer_);
-    const std::uint64_t credit = core_.options.unexpected + messages_came_ - kept;
+    const std::uint64_t credit = core_.options.unexpected + messages_came_ - matching_.kept(peer_);
     // Both travel with other items if possible.
-    if (stream_.is_empty() && !also_empty && !credit_is_due(credit) && !records_are_due(kept)) return false;
+    if (stream_.is_empty() && !also_empty && !credit_is_due(credit) && !records_are_due()) return false;
     if (!stream_.can_send()) return false;
-    const frame_head head{credit_told_ = credit, std::exchange(give_back_, 0)};
+    const frame_head head{credit_told_ = credit, std::exchange(give_back_, {}).bits()};
     std::memcpy(stream_.frame, &head, sizeof head);
     stream_.send();
     framed_.finish_all();
@@ -36,11 +34,11 @@ bool message_frames::credit_is_due(std::uint64_t credit) const noexcept {
     return more >= std::max<std::uint64_t>(1, core_.options.unexpected / 4) || (is_blocked && more > 0);
 }
 
-bool message_frames::records_are_due(std::size_t kept) const noexcept {
+bool message_frames::records_are_due() const noexcept {
     constexpr std::size_t most_untold = 8; // that don't justify a frame of their own
-    const auto untold = static_cast<std::size_t>(std::popcount(give_back_));
-    const bool may_be_blocked = untold + kept >= send_records::records; // the others are of messages under way
-    return untold >= most_untold || (may_be_blocked && untold > 0);
+    const std::size_t untold = give_back_.size();
+    const bool is_blocked = untold + kept_.size() == send_records::records; // the others are of messages under way
+    return untold >= most_untold || (is_blocked && untold > 0);
 }
 
 bool message_frames::read_head(std::span<const std::byte>& frame, std::uint64_t& given_back) noexcept {

@@ -82,8 +82,11 @@ class message_frames {
         framed_.push(s);
     }
     void withdraw(message_operation& s) noexcept { framed_.remove(s); }
+    /// The message of that record, the peer's, has come before its receive; and has met one, or was withdrawn.
+    void keep(std::uint32_t record) noexcept { kept_.add(record); }
+    void keep_no_more(std::uint32_t record) noexcept { kept_.remove(record); }
     /// The next head will give this record back to the peer.
-    void give_back(std::uint32_t record) noexcept { give_back_ |= std::uint64_t{1} << record; }
+    void give_back(std::uint32_t record) noexcept { give_back_.add(record); }
     /// Sends the frame if it holds anything or credit is due, and if the channel may send.  False: not sent.
     bool flush() noexcept { return send(false); }
     /// Sends the empty frames that the peer needs in order to continue.
@@ -124,8 +127,8 @@ class message_frames {
     bool send(bool also_empty) noexcept;
     /// Is the credit so much more than was told, or the peer without any, that it has to go now?
     [[nodiscard]] bool credit_is_due(std::uint64_t credit) const noexcept;
-    /// The same of records to give back; `kept`: messages of the peer that no receive has met.
-    [[nodiscard]] bool records_are_due(std::size_t kept) const noexcept;
+    /// The same of records to give back.
+    [[nodiscard]] bool records_are_due() const noexcept;
     void stop(status s) noexcept;
 
     messenger_core& core_;
@@ -136,7 +139,8 @@ class message_frames {
     std::uint64_t messages_sent_ = 0, may_send_;    ///< sent to the peer, and the number it allows
     std::uint64_t messages_came_ = 0, credit_told_; ///< received from the peer, and the number it was allowed
     /// The peer's records that a receive or a withdrawal has emptied, to be reported in the next head.
-    std::uint64_t give_back_ = 0;
+    record_set give_back_;
+    record_set kept_;       ///< the peer's records of messages that no receive has met
     operation_list framed_; ///< sends whose last bytes are in the frame being filled
     bool closed_ = false;
 };

@@ -99,6 +99,7 @@ bool network_link::read_message(const frame_item& i, const std::byte* payload) n
         return true;
     }
     const kept_message k{i.record, whole};
+    frames_.keep(i.record);
     std::memcpy(kept->payload(), &k, sizeof k);
     if (whole) copy_bytes(whole_message_at(i.record), payload, i.bytes);
     return true;
@@ -110,6 +111,7 @@ void network_link::read_recall(std::uint32_t record) noexcept {
     };
     unexpected_message* const m = matching_.find_kept(frames_.peer(), is_it);
     if (m == nullptr) return;
+    frames_.keep_no_more(record);
     frames_.give_back(record);
     matching_.remove(*m);
     ++core_.counts.withdrawn;
@@ -118,6 +120,7 @@ void network_link::read_recall(std::uint32_t record) noexcept {
 void network_link::receive_kept(message_operation& r, unexpected_message& m) noexcept {
     if (core_.is_immediate(m.bytes)) return core_.deliver_immediate(r, m.what(), m.payload());
     const kept_message k = kept_in(m);
+    frames_.keep_no_more(k.record);
     if (k.whole)
         receive_whole(r, m.what(), k.record, whole_message_at(k.record));
     else

@@ -34,7 +34,9 @@ class record_set {
     constexpr record_set() = default;
     /// A bit for each record, as in frames.
     constexpr explicit record_set(std::uint64_t bits) noexcept : bits_(bits) {}
+    [[nodiscard]] constexpr std::uint64_t bits() const noexcept { return bits_; }
     [[nodiscard]] constexpr bool empty() const noexcept { return bits_ == 0; }
+    [[nodiscard]] constexpr std::size_t size() const noexcept { return static_cast<std::size_t>(std::popcount(bits_)); }
     [[nodiscard]] constexpr bool has(std::uint32_t record) const noexcept { return (bits_ >> record & 1) != 0; }
     constexpr void add(std::uint32_t record) noexcept { bits_ |= std::uint64_t{1} << record; }
     constexpr void remove(std::uint32_t record) noexcept { bits_ &= ~(std::uint64_t{1} << record); }

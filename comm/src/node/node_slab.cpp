@@ -79,7 +79,12 @@ slab_mapping::slab_mapping(int fd, std::size_t bytes) : bytes_(bytes) {
     base_ = static_cast<std::byte*>(p);
     madvise(p, bytes, MADV_DONTDUMP); // both are hints: refusal affects only speed or the size of a core file
     madvise(p, bytes, MADV_HUGEPAGE);
-    child_ = std::make_unique<at_fork>([p, bytes] { mprotect(p, bytes, PROT_READ); });
+    try {
+        child_ = std::make_unique<at_fork>([p, bytes] { mprotect(p, bytes, PROT_READ); });
+    } catch (...) {
+        munmap(p, bytes);
+        throw;
+    }
 }
 
 slab_mapping::slab_mapping(slab_mapping&& other) noexcept
@@ -118,7 +123,8 @@ node_slab::node_slab(std::size_t bytes) : bytes_(slab_size(bytes == 0 ? default_
         new (base()) failure_record;
         free_.emplace(header, bytes_ - header);
         child_.emplace([this] { // after that of mapping_; if it fails, the child can only read
-            mmap(base(), bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED, fd_, 0);
+            void* const copy = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd_, 0);
+            if (copy != MAP_FAILED) mremap(copy, bytes_, bytes_, MREMAP_MAYMOVE | MREMAP_FIXED, base());
         });
     } catch (...) {
         close(fd_);
