@@ -344,8 +344,9 @@ TEST(PaddedPlan, RefusesASelectionThatThrowsOnOneRank) {
 
 TEST(PaddedPlan, RefusesSelectionsThatDifferBetweenRanks) {
     const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
-    const auto said = [&](halo::shell_options options, auto&& select_on) {
+    const auto said = [&](const halo::shell_options& all, auto&& select_on) {
         const auto texts = refusals(2, [&](const comm::job& j) {
+            halo::shell_options options = all;
             auto x = make_field<double>(j, cut, options.widths, 1);
             options.select = select_on(j.rank());
             shell_plan p(j, cut, options, {halo::bind(x)});
