@@ -21,7 +21,7 @@ foreach(layer base config lattice comm halo dirac solvers amg c apps bench tests
   file(GLOB_RECURSE some ${SOURCE}/${layer}/*.hpp ${SOURCE}/${layer}/*.cpp ${SOURCE}/${layer}/*.md)
   list(APPEND texts ${some})
 endforeach()
-list(APPEND texts ${SOURCE}/README.md ${SOURCE}/CONTRIBUTING.md)
+list(APPEND texts ${SOURCE}/README.md ${SOURCE}/CONTRIBUTING.md ${SOURCE}/CHANGELOG.md)
 set(numbers ${pages})
 list(TRANSFORM numbers REPLACE "-.*" "")
 foreach(text IN LISTS texts)

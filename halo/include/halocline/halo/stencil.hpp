@@ -187,11 +187,12 @@ class stencil {
     using neighbours = neighbourhood<T, Star>;
     using run = typename neighbours::run;
 
-    /// The loops of for_interior() and for_boundary().
+    /// The loops of for_interior() and for_boundary(). Functions of their own, which is up to a sixth faster than inlined
+    /// (g++ 12).
     template <class Kernel>
-    void visit_interior(Kernel& kernel) const;
+    [[gnu::noinline]] void visit_interior(Kernel& kernel) const;
     template <class Kernel>
-    void visit_boundary(Kernel& kernel) const;
+    [[gnu::noinline]] void visit_boundary(Kernel& kernel) const;
     template <class Kernel>
     static void visit(const run& r, std::int64_t first, std::int64_t last, Kernel& kernel) {
         HALOCLINE_INDEPENDENT_ITERATIONS

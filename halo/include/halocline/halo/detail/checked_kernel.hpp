@@ -50,12 +50,17 @@ class checked_kernel {
     const std::string& stencil_;
 };
 
-/// Calls visit(kernel), or with checks visit(the checked_kernel). It is decided here, once, and not for each site.
+/// Calls visit(kernel), or with checks visit(the checked_kernel). It is decided here, once, and not for each site. The
+/// loops with checks are kept out of the caller, so that those without are compiled as if there were no others.
 template <int Components, class T, class Kernel, class Visit>
-void visit_with_checks(check_level checks, const std::string& stencil, const T* values, Kernel& kernel, Visit&& visit) {
+[[gnu::always_inline]] inline void visit_with_checks(check_level checks, const std::string& stencil, const T* values,
+                                                     Kernel& kernel, Visit&& visit) {
     if (checks < check_level::normal) return visit(kernel);
-    const checked_kernel<T, Components, Kernel> checked(kernel, values, stencil);
-    visit(checked);
+    const auto visit_checked = [&]() __attribute__((noinline, cold)) {
+        const checked_kernel<T, Components, Kernel> checked(kernel, values, stencil);
+        visit(checked);
+    };
+    visit_checked();
 }
 
 } // namespace halocline::halo
