@@ -310,7 +310,7 @@ void box_stencil<T, Components>::for_interior(Kernel&& kernel) const {
     if (source_ < 0) throw error(named() + "for_interior() before start(): of which field?");
     require_same_values();
     visit_with_checks<Components>(options_.checks, options_.name, values_, kernel,
-                                  [this](auto& k) { visit(parts_.interior, k); });
+                                  [this](auto& k) { this->visit(parts_.interior, k); });
 }
 
 template <class T, int Components>
@@ -322,7 +322,7 @@ void box_stencil<T, Components>::for_boundary(Kernel&& kernel) const {
     require_same_values();
     plan_.require_fresh(bound_to(values_));
     visit_with_checks<Components>(options_.checks, options_.name, values_, kernel, [this](auto& k) {
-        for (const lattice::box& part : parts_.boundary) visit(part, k);
+        for (const lattice::box& part : parts_.boundary) this->visit(part, k);
     });
 }
 

@@ -406,7 +406,7 @@ void stencil<T, Star>::for_interior(Kernel&& kernel) const {
         throw error("stencil '" + plan_.options().name + "': for_interior() before start(): of which field?");
     require_same_values();
     visit_with_checks<Star.components>(plan_.options().checks, plan_.options().name, values_, kernel,
-                                       [this](auto& k) { visit_interior(k); });
+                                       [this](auto& k) { this->visit_interior(k); });
 }
 
 template <class T, star Star>
@@ -456,7 +456,7 @@ void stencil<T, Star>::for_boundary(Kernel&& kernel) const {
     else
         require_fresh();
     visit_with_checks<Star.components>(plan_.options().checks, plan_.options().name, values_, kernel,
-                                       [this](auto& k) { visit_boundary(k); });
+                                       [this](auto& k) { this->visit_boundary(k); });
 }
 
 template <class T, star Star>
