@@ -323,6 +323,36 @@ TEST(GlobalSum, AllRanksAreToldWhoSumsTooMuch) {
                 options);
 }
 
+/// Two values travel like one, also where the sum was made for one.
+TEST(GlobalSum, AllRanksAreToldWhoSumsTooMuchByOne) {
+    job_options options;
+    options.deadline = std::chrono::seconds(5);
+    for (const int most : {1, 2})
+        run_threads(
+            3,
+            [&](const job& j) {
+                global_sum sum(j, most);
+                std::vector<double> values(1, 1.0);
+                for (int n = 0; n < 3; ++n) {
+                    values[0] = j.rank();
+                    ASSERT_EQ(sum(values), status::ok);
+                    ASSERT_EQ(values[0], 3.0);
+                }
+                values.assign(static_cast<std::size_t>(j.rank() == 1 ? most + 1 : most), 1.0);
+
+                EXPECT_EQ(sum(values), status::wrong_data) << "rank " << j.rank();
+
+                const std::string text = sum.pending();
+                const std::string made = std::to_string(most);
+                EXPECT_TRUE(text.ends_with(j.rank() == 1
+                                               ? "of " + std::to_string(most + 1) + " values, made for up to " + made
+                                               : ", rank 1 sums more than " + made))
+                    << text;
+                j.barrier();
+            },
+            options);
+}
+
 /// As on a machine with much other load: a rank that yields polls again only when all others have had their turn.
 TEST(GlobalSum, RanksWhosePollsAreFarApartAreToldInTime) {
     job_options options;

@@ -222,6 +222,31 @@ TEST(WindowThreads, MemoryComesBack) {
     });
 }
 
+/// Whichever end goes first: neither knows where the other one waits for a farewell.
+TEST(WindowThreads, MemoryOfWindowsThatNeverConnectComesBack) {
+    run_threads(2, [](const job& j) {
+        const std::size_t before = j.memory().used();
+        for (const int first : {0, 1}) {
+            for (const std::size_t size : {std::size_t{6}, std::size_t{50'000}}) {
+                words values(size, 1, &j.memory());
+                {
+                    connection c(j, 1 - j.rank());
+                    const send_window<std::uint64_t> out(c, values);
+                    const recv_window<std::uint64_t> in(c, values);
+                    if (j.rank() != first) j.barrier();
+                }
+                if (j.rank() == first) j.barrier();
+            }
+        }
+        j.barrier(); // all letters have come
+        connection own(j, j.rank());
+        words none(1, 0, &j.memory());
+        const send_window<std::uint64_t> looks_for_farewells(own, none);
+        EXPECT_LE(j.memory().used(), before + 8192) << "of which the last window has some";
+        j.barrier();
+    });
+}
+
 TEST(WindowThreads, ABufferThatThePeerMayWriteIsNotGivenAway) {
     run_threads(2, [](const job& j) {
         constexpr std::size_t size = 50'000; // more than any hole that the start of the job may have left

@@ -39,7 +39,8 @@ connection_core::connection_core(const comm::job& j, int to, connection_options 
     ordinal = core.windows.connections[{peer, options.send_tag, options.receive_tag}]++;
 }
 
-connection_core::~connection_core() { // of the last window, too: nobody looks for its letters any more
+connection_core::~connection_core() { // of the last window, too: only its parked memory still looks for letters
+    job.core().sweep();
     job.core().windows.letters.forget_all(peer, beginning(options.receive_tag, options.send_tag, ordinal));
 }
 

@@ -165,12 +165,11 @@ void global_sum::begin_sum(std::span<const double> values, bool maximum) noexcep
     own_count_ = values.size();
     maximum_ = maximum;
     due_ = 0;
+    ++(own_count_ <= small_values ? small_epoch_ : large_epoch_);
     if (own_count_ > max_values_) {
-        ++large_epoch_;
         note_mismatch(job_.rank(), own_word());
         return refuse(0);
     }
-    ++(own_count_ <= small_values ? small_epoch_ : large_epoch_);
     std::copy(values.begin(), values.end(), own_.begin());
     send(steps_.front(), values);
 }

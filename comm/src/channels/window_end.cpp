@@ -50,8 +50,8 @@ window_end::way window_end::make_way() {
     if (transport() == ofi_channel::transport) return far(std::in_place_type<far_window_end<ofi_channel>>);
     if (transport() == mpi_channel::transport) return far(std::in_place_type<far_window_end<mpi_channel>>);
     if (request_.bytes() <= small_window_end::most_bytes)
-        return way(std::in_place_type<small_window_end>, core(), request_);
-    return way(std::in_place_type<near_window_end>, core(), request_);
+        return way(std::in_place_type<small_window_end>, core(), request_, never_connected_);
+    return way(std::in_place_type<near_window_end>, core(), request_, never_connected_);
 }
 
 window_end::~window_end() {
@@ -72,13 +72,9 @@ void window_end::say_never_connected() noexcept {
 }
 
 bool window_end::partner_never_connected() noexcept {
-    try {
-        keyed_letters& letters = core().windows.letters;
-        letters.collect(core().setup_mail);
-        return letters.find(never_connected_) != nullptr;
-    } catch (const std::exception&) { // a peer that can't be reached any more is the wait's business
-        return false;
-    }
+    open_windows& windows = core().windows;
+    windows.look_for_letters(core().setup_mail);
+    return windows.letters.find(never_connected_) != nullptr;
 }
 
 void window_end::connect(const std::string& peer_card) {

@@ -78,7 +78,8 @@ job_core::~job_core() {
 
 void job_core::sweep() noexcept {
     networks.sweep();
-    parked.sweep(*memory);
+    if (parked.expects_letters()) windows.look_for_letters(setup_mail);
+    parked.sweep(*memory, windows.letters);
 }
 
 void job_core::make_progress() noexcept {

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <tuple>
 #include <vector>
@@ -26,6 +27,13 @@ struct due_send {
 
 struct open_windows {
     keyed_letters letters; ///< through which the two ends of a connection or window find each other
+    /// Takes in those that have arrived. A peer that can't be reached any more is the waits' business.
+    void look_for_letters(mail* post) noexcept {
+        try {
+            letters.collect(post);
+        } catch (const std::exception&) {
+        }
+    }
     /// Number of connections made, by peer, send tag and receive tag: both ends count them in the order of their
     /// making.
     std::map<std::tuple<int, int, int>, std::uint32_t> connections;

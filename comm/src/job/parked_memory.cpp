@@ -9,19 +9,26 @@ namespace halocline::comm {
 namespace {
 
 /// True if nobody will write into it any more.
-bool is_quiet(const parked_block& block) noexcept {
-    return std::ranges::all_of(block.lines, [](const control_line* l) { return shm_channel::closed(*l); }) &&
+bool is_quiet(const parked_block& block, const keyed_letters& letters) noexcept {
+    const bool is_left =
+        std::ranges::all_of(block.lines, [](const control_line* l) { return shm_channel::closed(*l); });
+    return (is_left || (block.or_letter && letters.find(*block.or_letter) != nullptr)) &&
            std::ranges::all_of(block.exposed, [](const auto& e) { return e.use_count() <= 1; });
 }
 
 } // namespace
 
-void parked_memory::sweep(node_slab& slab) noexcept {
+bool parked_memory::expects_letters() const noexcept {
+    return std::ranges::any_of(blocks_, [](const parked_block& block) { return block.or_letter.has_value(); });
+}
+
+void parked_memory::sweep(node_slab& slab, keyed_letters& letters) noexcept {
     std::erase_if(blocks_, [&](parked_block& block) {
-        if (!is_quiet(block)) return false;
+        if (!is_quiet(block, letters)) return false;
         block.exposed.clear(); // before its memory is freed
         slab.deallocate(block.start, block.bytes, alignof(control_line));
         for (const void* p : block.pinned) slab.unpin(p);
+        if (block.or_letter) letters.forget(block.or_letter->first, block.or_letter->second);
         return true;
     });
 }

@@ -3,12 +3,14 @@
 // destructor never waits.
 #pragma once
 
+#include "control/keyed_letters.hpp"
 #include "node/node_slab.hpp"
 
 #include <halocline/comm/detail/control_line.hpp>
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace halocline::comm {
@@ -20,13 +22,15 @@ struct parked_block {
     std::vector<const control_line*> lines;             ///< on which the farewells arrive
     std::vector<const void*> pinned{};                  ///< other slab memory that peers may write until then
     std::vector<std::shared_ptr<const void>> exposed{}; ///< memory exposed over networks, until nobody else holds it
+    std::optional<keyed_letters::name> or_letter{};     ///< by which a peer that knows no such line takes its leave
 };
 
 class parked_memory {
   public:
     void park(parked_block block) { blocks_.push_back(std::move(block)); }
+    [[nodiscard]] bool expects_letters() const noexcept;
     /// Gives the slab back the blocks that nobody will write any more.
-    void sweep(node_slab& slab) noexcept;
+    void sweep(node_slab& slab, keyed_letters& letters) noexcept;
     /// At the end of the job: the remaining blocks vanish with the slab.
     void clear() noexcept { blocks_.clear(); }
 
