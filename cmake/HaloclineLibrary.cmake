@@ -68,7 +68,13 @@ function(halocline_install_package)
   install(FILES ${PROJECT_BINARY_DIR}/halocline.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
   if(PROJECT_IS_TOP_LEVEL) # else the folder would be another project's
-    install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
     install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs ${PROJECT_SOURCE_DIR}/configs DESTINATION ${CMAKE_INSTALL_DOCDIR})
+    # And all pages to which these link.
+    foreach(page README.md CHANGELOG.md CONTRIBUTING.md LICENSE base/README.md config/README.md lattice/README.md
+            comm/README.md comm/src/README.md halo/README.md halo/shells.md halo/src/README.md dirac/README.md
+            solvers/README.md amg/README.md c/README.md tests/README.md)
+      cmake_path(GET page PARENT_PATH folder)
+      install(FILES ${PROJECT_SOURCE_DIR}/${page} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder})
+    endforeach()
   endif()
 endfunction()

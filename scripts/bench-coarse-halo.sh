@@ -24,6 +24,8 @@ while [[ $# -gt 0 ]]; do
   shift
 done
 
+[[ $np -gt 1 ]] || wrong "--np 1: one rank has no halo exchange to compare; take 2 or more"
+
 processors=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc) # nproc would count no more than these
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT

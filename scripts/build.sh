@@ -8,10 +8,18 @@ preset=${1:-release}
 shift || true
 
 scripts/install-dependencies.sh build
-launcher=()
-command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 log=build/$preset.configure.log
 mkdir -p build
+launcher=()
+if command -v ccache >/dev/null; then
+  # Without a folder for its cache that this user may write to, ccache fails at the first file.
+  if trial=$(ccache "${CXX:-c++}" -x c++ -c /dev/null -o /dev/null 2>&1); then
+    launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+  else
+    launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=)
+    echo "build.sh: without ccache, which does not work here: ${trial##*$'\n'}" >&2
+  fi
+fi
 cmake --preset "$preset" "${launcher[@]}" >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
 targets=()
 for target; do

@@ -64,6 +64,22 @@ if [[ $(id -u) -ne 0 ]]; then
     exit 1
   fi
 fi
+
+# Each build would try again what this system's sources don't have: PACKAGE SECONDS, when it failed.
+failures=$(dirname "$(readlink -f "$0")")/../build/packages-that-failed
+declare -A failed_at=()
+[[ ! -e $failures ]] || while read -r package when; do failed_at[$package]=$when; done <"$failures"
+printf -v now '%(%s)T' -1
+recently_failed() { [[ $((now - ${failed_at[$1]:-0})) -lt 600 ]]; }
+try=() left=()
+for package in "${may[@]}"; do
+  if recently_failed "$package"; then left+=("$package"); else try+=("$package"); fi
+done
+[[ ${#left[@]} -eq 0 ]] ||
+  echo "install-dependencies.sh: left out, as they failed minutes ago (build/${failures##*/}): ${left[*]}" >&2
+may=("${try[@]}") missing=("${must[@]}" "${try[@]}")
+[[ ${#missing[@]} -eq 0 ]] && exit 0
+
 export DEBIAN_FRONTEND=noninteractive
 get() { "${as_root[@]}" "${install[@]}" "$@" -qq >/dev/null; }
 echo "installing: ${missing[*]}"
@@ -71,7 +87,12 @@ echo "installing: ${missing[*]}"
 [[ ${#must[@]} -eq 0 ]] || get "${must[@]}" ||
   { echo "install-dependencies.sh: these can't be installed: ${must[*]}" >&2; exit 1; }
 if [[ ${#may[@]} -gt 0 ]] && ! get "${may[@]}" 2>/dev/null; then # apt-get installs all or none of them
+  mkdir -p "${failures%/*}"
   for package in "${may[@]}"; do
-    get "$package" || echo "install-dependencies.sh: $package can't be installed: what needs it is left out" >&2
+    get "$package" && continue
+    echo "install-dependencies.sh: $package can't be installed: what needs it is left out" >&2
+    echo "$package $now" >>"$failures"
   done
+  echo "install-dependencies.sh: this is tried again in ten minutes, or without build/${failures##*/};" \
+    "HALOCLINE_WITHOUT_PACKAGES=1: never" >&2
 fi

@@ -4,6 +4,7 @@
 set -euo pipefail
 export LC_ALL=C # numbers are written 5.5
 [[ ${1:-} != --help && ${1:-} != -h ]] || { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 0; }
+[[ ! ${BUILD:-} ]] || BUILD=$(realpath -m -- "$BUILD") # of the caller's folder
 cd "$(dirname "$(readlink -f "$0")")/.."
 rounds=${1:-1000}
 [[ $rounds =~ ^[1-9][0-9]*$ ]] ||

@@ -77,6 +77,12 @@ std::shared_ptr<const lattice::site_order> blocked_order(const comm::job& j, con
     return order;
 }
 
+std::string with_parameters(const input_error& e, double m0, double csw) {
+    std::ostringstream text;
+    text << e.what() << " (m0 = " << std::setprecision(15) << m0 << ", csw = " << csw << ")";
+    return text.str();
+}
+
 /// y = x, from one site order to another.
 void reorder(lattice::field<double>& y, const lattice::field<double>& x) {
     for (std::int64_t site = 0; site < x.volume(); ++site)
@@ -91,7 +97,7 @@ void convert(lattice::field<To>& y, const lattice::field<From>& x) noexcept {
 } // namespace
 
 solver::solver(const comm::job& j, const lattice::decomposition& cut, const dirac::padded_links& links,
-               const dirac::wilson_parameters& p, const solver_options& options)
+               const dirac::wilson_parameters& p, const solver_options& options) try
     : job_(j), options_((agree_on(j, options), checked(options))), m0_(p.m0), csw_(p.csw),
       d_(j, cut, links, p, blocked_order(j, cut, options)), d32_(j, cut, links, p, d_.order()),
       hierarchy_(j, cut, d32_, options),
@@ -105,6 +111,8 @@ solver::solver(const comm::job& j, const lattice::decomposition& cut, const dira
         x32_ = lattice::field<float>(d_.order(), lattice::spinor_components);
         b32_ = lattice::field<float>(d_.order(), lattice::spinor_components);
     });
+} catch (const dirac::singular_local_term& e) { // on every rank
+    throw no_hierarchy(with_parameters(e, p.m0, p.csw));
 }
 
 void solver::setup() {
@@ -113,9 +121,7 @@ void solver::setup() {
     try {
         hierarchy_.setup(tell_);
     } catch (const input_error& e) { // the same on every rank
-        std::ostringstream text;
-        text << e.what() << " (m0 = " << std::setprecision(15) << m0_ << ", csw = " << csw_ << ")";
-        throw no_hierarchy(text.str());
+        throw no_hierarchy(with_parameters(e, m0_, csw_));
     }
     setup_seconds_ = watch.seconds();
     is_set_up_ = true;

@@ -65,14 +65,14 @@ field<double> make_spinors(const comm::job& j, const problem& p) {
 }
 
 /// Links of the file, verified; also prints what the file says about itself.
-dirac::verified_links read_links(const program& p, const comm::job& j, const problem& task,
-                                 const dirac::wilson_parameters& op) {
+dirac::verified_links read_links(const program& p, const comm::job& j, const problem& task, const settings& s) {
     for (const auto& warning : task.file.warnings) p.print("warning: " + warning);
-    for (const auto& warning : lattice::boundary_warnings(task.file, op.boundaries))
+    for (const auto& warning : lattice::boundary_warnings(task.file, s.op.boundaries))
         p.print("warning: " + warning + " ([operator] boundary)");
     if (task.source)
         for (const auto& warning : task.source->warnings) p.print("warning: '" + task.source->path + "': " + warning);
-    dirac::verified_links verified = dirac::read_configuration(j, task.cut, task.file);
+    dirac::verified_links verified;
+    with_remedy_of_demo(s, [&] { verified = dirac::read_configuration(j, task.cut, task.file); });
     char plaquette[32];
     std::snprintf(plaquette, sizeof plaquette, "%.10f", verified.plaquette);
     p.print("read " + lattice::to_string(verified.format) + " '" + task.file.path + "': plaquette " + plaquette);
@@ -83,6 +83,13 @@ dirac::verified_links read_links(const program& p, const comm::job& j, const pro
         p.print("warning: its links in t of the last time slice are zero, an open boundary: no fermion crosses it, "
                 "whatever [operator] boundary says; what else openQCD's operator does at such a boundary is not "
                 "done here");
+    if (s.reunitarise) {
+        char text[120];
+        std::snprintf(text, sizeof text, "its links missed SU(3) by at most %.1e, and were made unitary again",
+                      verified.su3_error);
+        p.print(text);
+        dirac::reunitarise(verified.links);
+    }
     return verified;
 }
 
@@ -171,15 +178,19 @@ void note_unreachable_tolerance(const program& p, const settings_reader& given) 
 }
 
 /// Set-up and solve. What allows no hierarchy is a result too: x = 0.
-void run_solver(const program& p, amg::solver& solver, field<double>& x, const field<double>& b, run_result& result) {
-    solver.on_progress([&](const amg::progress& now) {
-        const std::string line = amg::to_string(now);
-        if (now.milestone)
-            p.print(line);
-        else
-            p.print_progress(line);
-    });
+void run_solver(const program& p, const comm::job& j, const problem& task, const dirac::padded_links& links,
+                const settings& s, field<double>& x, const field<double>& b, run_result& result) {
+    amg::solver_options options = s.solver;
+    options.blocks = task.blocks;
     try {
+        amg::solver solver(j, task.cut, links, s.op, options);
+        solver.on_progress([&](const amg::progress& now) {
+            const std::string line = amg::to_string(now);
+            if (now.milestone)
+                p.print(line);
+            else
+                p.print_progress(line);
+        });
         solver.setup();
         result.solve = solver.solve(x, b);
     } catch (const amg::no_hierarchy& e) { // the same on every rank
@@ -221,7 +232,7 @@ int solve(program& p, int argc, const char* const* argv) {
             ", blocks " + lattice::to_string(task.blocks));
     note_unreachable_tolerance(p, command.reader);
 
-    const dirac::verified_links verified = read_links(p, j, task, s.op);
+    const dirac::verified_links verified = read_links(p, j, task, s);
     const dirac::padded_links links(j, task.cut, verified.links);
     dirac::reference_operator reference(j, task.cut, links, s.op);
     totals total(j, task.cut);
@@ -232,11 +243,8 @@ int solve(program& p, int argc, const char* const* argv) {
     const auto b = make_right_hand_side(j, task, s); // a damaged file is reported before the work
     check_range(b, command.reader, total);
 
-    amg::solver_options options = s.solver;
-    options.blocks = task.blocks;
-    amg::solver solver(j, task.cut, links, s.op, options);
     auto x = make_spinors(j, task);
-    run_solver(p, solver, x, b, result);
+    run_solver(p, j, task, links, s, x, b, result);
     judge(j, task, s, reference, total, x, b, result);
 
     p.print(describe(j, task, result));

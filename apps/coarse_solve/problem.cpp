@@ -5,6 +5,7 @@
 #include "memory.hpp"
 
 #include <halocline/amg/options.hpp>
+#include <halocline/dirac/gauge_configuration.hpp>
 #include <halocline/dirac/spinor_field.hpp>
 #include <halocline/lattice/random.hpp>
 #include <halocline/lattice/rank_order.hpp>
@@ -97,9 +98,8 @@ std::optional<lattice::spinor_file> open_source(const comm::job& j, const settin
                                                 const coordinate& global) {
     const right_hand_side& rhs = given.values().rhs;
     if (rhs.kind != source::file) return std::nullopt;
-    lattice::spinor_file file;
-    j.collectively([&] {
-        file = lattice::open_spinor_file(rhs.path);
+    lattice::spinor_file file = dirac::open_spinors(j, rhs.path);
+    j.collectively([&] { // hosts may have files of their own
         if (file.extents != global)
             throw input_error(given.as_given("solver.rhs") + " holds a field on " + to_string(file.extents) +
                               " sites, but the lattice is " + to_string(global));
@@ -113,7 +113,10 @@ problem define_problem(const comm::job& j, const settings_reader& given, bool dr
                        const std::function<void(std::string_view)>& tell) {
     const settings& s = given.values();
     lattice::gauge_file file;
-    const auto open = [&](const std::string& path) { j.collectively([&] { file = lattice::open_gauge_file(path); }); };
+    const auto open = [&](const std::string& path) {
+        file = dirac::open_configuration(j, path);
+        file.rounded_to_32_bits = s.reunitarise;
+    };
     if (!s.gauge.empty()) open(s.gauge);
     const coordinate global = global_extents(s.gauge.empty() ? demo_extents : file.extents, given);
     const coordinate blocks = choose_blocks(global, given);
@@ -127,13 +130,20 @@ problem define_problem(const comm::job& j, const settings_reader& given, bool dr
     // Last, because making the demo configuration takes seconds, and bad input should be reported at once.
     if (s.gauge.empty() && !dry_run) {
         const std::string path = demo_configuration(j, tell);
-        try {
-            open(path);
-        } catch (const file_error& e) {
-            throw input_error(std::string(e.what()) + "; remove it, and the demo configuration is made anew");
-        }
+        with_remedy_of_demo(s, [&] { open(path); });
     }
     return {std::move(file), blocks, std::move(cut), std::move(why), std::move(source)};
+}
+
+void with_remedy_of_demo(const settings& s, const std::function<void()>& read) {
+    if (!s.gauge.empty()) return read();
+    try {
+        read();
+    } catch (const input_error& e) {
+        throw input_error(std::string(e.what()) +
+                          "; it is the demo configuration: remove it, and it is made anew. Several hosts need a folder "
+                          "that all of them see: HALOCLINE_DATA_DIR");
+    }
 }
 
 lattice::field<double> make_right_hand_side(const comm::job& j, const problem& p, const settings& s) {

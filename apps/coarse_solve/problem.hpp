@@ -34,6 +34,10 @@ struct problem {
 problem define_problem(const comm::job& j, const settings_reader& given, bool dry_run, const std::string& solution,
                        const std::function<void(std::string_view)>& tell);
 
+/// Calls read(), which reads the file of links.  Err: as read(); of the demo configuration, which nobody has named, it
+/// says what to do.
+void with_remedy_of_demo(const settings& s, const std::function<void()>& read);
+
 /// The right-hand side on this rank's box, lexicographic, 24 components; verified if read from a file. Collective.
 /// Err: input_error.
 lattice::field<double> make_right_hand_side(const comm::job& j, const problem& p, const settings& s);

@@ -90,6 +90,10 @@ std::vector<setting_key> lattice_and_operator_keys() {
         allow_array(make_key<settings>(
             key_name{"lattice", "tile", "how often the gauge file is repeated per dimension"}, &settings::tile,
             read_coordinate, [](const coordinate& c) { return lattice::to_string(c); })),
+        switch_key<settings>({"lattice", "reunitarise",
+                              "accept links up to 1e-5 off SU(3), as rounding to 32 bits leaves them, and make them "
+                              "unitary again"},
+                             &settings::reunitarise),
         coordinate_key({"lattice", "mpi", "rank grid; its product is the number of ranks"}, &settings::rank_grid),
         choice_key<settings, bool>(
             {"lattice", "rank_order",

@@ -25,12 +25,13 @@ double naive_error(std::span<const double> values) {
 
 binned_mean mean_with_binning(std::span<const double> values) {
     constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+    constexpr std::size_t fewest_bins = 16; // of fewer, the spread says too little
     if (values.empty()) return {unknown, unknown, 1};
-    if (values.size() == 1) return {values[0], unknown, 1};
+    if (values.size() < 2 * fewest_bins) return {mean_of(values), unknown, 1};
 
     binned_mean result{mean_of(values), naive_error(values), 1};
     std::vector<double> bins(values.begin(), values.end());
-    for (int size = 2; bins.size() / 2 >= 16; size *= 2) {
+    for (int size = 2; bins.size() / 2 >= fewest_bins; size *= 2) {
         for (std::size_t i = 0; i < bins.size() / 2; ++i) bins[i] = (bins[2 * i] + bins[2 * i + 1]) / 2;
         bins.resize(bins.size() / 2);
         if (const double error = naive_error(bins); error > result.error) result.error = error, result.bin = size;

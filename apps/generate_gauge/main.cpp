@@ -134,9 +134,11 @@ nlohmann::json to_json(const comm::job& j, const lattice::decomposition& cut, co
             {"thermalisation", a.thermalisation},
             {"sweeps", a.sweeps},
             {"overrelaxation", a.chain.overrelaxation},
+            {"measure_every", a.measure_every},
             {"measurements", measured.size()},
             {"plaquette", number(mean.mean)},
             {"plaquette_error", number(mean.error)},
+            {"bin", mean.bin},
             {"ranks", j.ranks()},
             {"rank_grid", cut.rank_grid()},
             {"transport", j.transport()}};
@@ -154,6 +156,8 @@ int run(app::program& p, int argc, const char* const* argv) {
     p.agree_on(argc, argv);
     app::check_output(p, "--output", a.output, {{"--json", a.json}});
     const app::text_output json(p, "--json", a.json, {{"--output", a.output}});
+    constexpr std::int64_t site_bytes = lattice::gauge_components * sizeof(double);
+    app::check_room(j, "--output", a.output, lattice::volume(global) * site_bytes);
 
     const lattice::decomposition cut = app::decompose(global, a.rank_grid, j);
     app::check_host_memory(
@@ -176,9 +180,11 @@ int run(app::program& p, int argc, const char* const* argv) {
     const double last = dirac::plaquette(links);
     const gauge::binned_mean mean = gauge::mean_with_binning(measured);
     if (measured.size() > 1) {
-        std::snprintf(line, sizeof line,
-                      "plaquette %.7f, error %.1e (%zu measurements, bins of %d); of the last sweep %.13f", mean.mean,
-                      mean.error, measured.size(), mean.bin, last);
+        char error[64] = "error unknown (";
+        if (std::isfinite(mean.error))
+            std::snprintf(error, sizeof error, "error %.1e (bins of %d, ", mean.error, mean.bin);
+        std::snprintf(line, sizeof line, "plaquette %.7f, %s%zu measurements); of the last sweep %.13f", mean.mean,
+                      error, measured.size(), last);
         p.print(line);
     }
     const bool written = !a.output.empty() && write_links(p, links, last, a);

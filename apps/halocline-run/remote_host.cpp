@@ -27,6 +27,17 @@ namespace {
 
 constexpr int host_lost = 3; // exit code of its ranks
 
+std::string own_path() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
+
+/// What to do about a host on which the remote shell started no agent.
+std::string remedy() {
+    if (own_path().find_first_of(" \t\n") != std::string::npos)
+        return "the path of halocline-run has a blank, at which ssh's shell there splits it; install it, on every "
+               "host, under a path without one";
+    return "check the name, that the host is up, that the shell asks no password, and that halocline-run is at this "
+           "path there";
+}
+
 std::vector<std::string> words_of(const std::string& shell, const std::string& host_name) {
     if (shell.find_first_not_of(' ') == std::string::npos)
         throw input_error("--remote-shell is empty; 'ssh {host}' would do");
@@ -37,7 +48,7 @@ std::vector<std::string> words_of(const std::string& shell, const std::string& h
             word.replace(at, 6, host_name);
         words.push_back(word);
     }
-    words.push_back(std::filesystem::read_symlink("/proc/self/exe").string());
+    words.push_back(own_path());
     words.emplace_back("--agent");
     return words;
 }
@@ -162,9 +173,7 @@ void remote_host::gone() {
     const std::string how = "'" + shell_ + "' ended with exit code " + std::to_string(*shell_ended_);
     if (spoke_) return lost("the remote shell " + how);
     if (!trouble_.empty()) return;
-    trouble_ = "host " + name_ + " can't be reached: " + how +
-               "; check the name, that the host is up, that the shell asks no password, and that halocline-run is at "
-               "this path there";
+    trouble_ = "host " + name_ + " can't be reached: " + how + "; " + remedy();
     running_.assign(running_.size(), false);
 }
 

@@ -148,8 +148,9 @@ int main(int argc, char** argv) {
     if (!read_number(argv[5], steps) || steps < 0)
         return refuse("STEPS '" + std::string(argv[5]) + "': expected a whole number >= 0");
     double alpha;
-    if (!read_number(argv[6], alpha) || !std::isfinite(alpha))
-        return refuse("ALPHA '" + std::string(argv[6]) + "': expected a finite number");
+    if (!read_number(argv[6], alpha) || !(alpha >= 0 && alpha <= 0.125))
+        return refuse("ALPHA '" + std::string(argv[6]) +
+                      "': expected a number from 0 to 0.125, beyond which no step is stable");
     MPI_Comm grid;
     MPI_Cart_create(MPI_COMM_WORLD, 4, dims.data(), periods.data(), 0, &grid);
     MPI_Cart_coords(grid, rank, 4, position.data());

@@ -15,6 +15,13 @@ inline double quantile(std::vector<double> values, double q) {
     std::nth_element(values.begin(), values.begin() + n, values.end());
     return values[n];
 }
-inline double median(const std::vector<double>& values) { return quantile(values, 0.5); }
+/// The middle value, of an even number of values the mean of the middle two; 0 for no values.
+inline double median(std::vector<double> values) {
+    if (values.empty()) return 0;
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    if (values.size() % 2 == 1) return *middle;
+    return (*std::max_element(values.begin(), middle) + *middle) / 2;
+}
 
 } // namespace halocline::bench

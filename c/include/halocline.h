@@ -115,7 +115,8 @@ void halocline_window_free(halocline_window* window);
 /* A step is init, post, wait. init begins it: from now on a receiver's buffer may be written. It waits only for a send
  * window with its own buffer, until that may be filled. */
 halocline_status halocline_window_init(halocline_window* window);
-/* Sends the first `count` elements; for a receive window `count` is its size, or 0. Never waits. */
+/* Sends the first `count` elements; for a receive window `count` is its size, or 0, else HALOCLINE_MISUSED. Never
+ * waits. */
 halocline_status halocline_window_post(halocline_window* window, size_t count);
 /* 1 if wait would return at once. */
 int halocline_window_test(halocline_window* window);
@@ -135,8 +136,8 @@ typedef struct halocline_plan halocline_plan;
 typedef struct halocline_plan_options {
     int global[4];      /* extents of the lattice */
     int rank_grid[4];   /* ranks per dimension; if they don't divide evenly, the first ranks get one site more */
-    int width_low[4];   /* ghost layers behind the low face of a rank's box, per dimension */
-    int width_high[4];  /* behind the high face */
+    int width_low[4];   /* ghost layers behind the low face of a rank's box, per dimension; there is no default */
+    int width_high[4];  /* behind the high face; at least one of all eight widths is more than 0 */
     int open[4];        /* not 0: no exchange across the edge of the lattice in this dimension */
     int order_by_nodes; /* not 0: ranks get the places of the rank grid that send few bytes between nodes */
     int self_exchange;  /* not 0: dimensions that are not cut are exchanged too, with the rank itself */

@@ -29,6 +29,10 @@ halo::plan_options options_of(const halocline_plan_options& given) {
     halo::plan_options options;
     if (given.name != nullptr) options.name = given.name;
     options.widths = {coordinate_of(given.width_low), coordinate_of(given.width_high)};
+    constexpr lattice::coordinate none{};
+    if (options.widths.low == none && options.widths.high == none) { // members that were forgotten
+        throw input_error("width_low and width_high are 0 in every dimension: 1 or more is expected in one at least");
+    }
     for (int mu = 0; mu < lattice::dimensions; ++mu) {
         if (given.open[mu] != 0) options.boundaries[mu] = lattice::boundary::open;
     }

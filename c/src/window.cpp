@@ -39,6 +39,16 @@ struct halocline_window final : comm::window {
     comm::status post(std::size_t n) noexcept {
         return post_bytes(!sends ? count * element_bytes : n > count ? too_many : n * element_bytes);
     }
+    /// Not sticky: the step can still be posted.
+    halocline_status posted(std::size_t n) noexcept {
+        if (sends || n == 0 || n == count) return checked(post(n));
+        guarded([&] {
+            c::failed(HALOCLINE_MISUSED, pending() + ": post() with count " + std::to_string(n) +
+                                             "; of a receive window it is the window's size, " + std::to_string(count) +
+                                             ", or 0");
+        });
+        return HALOCLINE_MISUSED;
+    }
     [[nodiscard]] std::size_t received() const noexcept { return received_bytes() / element_bytes; }
     using window::buffer;
     halocline_status checked(comm::status s) const noexcept {
@@ -91,7 +101,7 @@ halocline_status halocline_window_init(halocline_window* window) {
     return with(window, "window", [](halocline_window& w) { return w.checked(w.init()); });
 }
 halocline_status halocline_window_post(halocline_window* window, size_t count) {
-    return with(window, "window", [=](halocline_window& w) { return w.checked(w.post(count)); });
+    return with(window, "window", [=](halocline_window& w) { return w.posted(count); });
 }
 int halocline_window_test(halocline_window* window) { return window->test() ? 1 : 0; }
 halocline_status halocline_window_wait(halocline_window* window) {

@@ -113,29 +113,56 @@ constexpr std::array other_variables{
     "HALOCLINE_CONFIG", "HALOCLINE_DATA_DIR",    "HALOCLINE_BOOTSTRAP", "HALOCLINE_NETWORK",  "HALOCLINE_NODE",
     "HALOCLINE_MPI",    "HALOCLINE_MODULE_PATH", "HALOCLINE_GRACE_MS",  "HALOCLINE_STALL_MS", "HALOCLINE_CHECK"};
 
+/// What the launcher sets for the ranks, and what scripts read.
+constexpr std::array own_variables{
+    "HALOCLINE_RANK",      "HALOCLINE_SIZE",      "HALOCLINE_JOB",         "HALOCLINE_BOOTSTRAP_FD",
+    "HALOCLINE_LIFELINES", "HALOCLINE_BENCH_GIT", "HALOCLINE_WITHOUT_MPI", "HALOCLINE_WITHOUT_PACKAGES"};
+
+constexpr std::string_view variable_prefix = "HALOCLINE_";
+
+/// "COMM" of HALOCLINE_COMM_PATH; "" without a second underscore.
+std::string section_of_variable(const std::string& variable) {
+    const std::size_t end = variable.find('_', variable_prefix.size());
+    return end == std::string::npos ? "" : variable.substr(variable_prefix.size(), end - variable_prefix.size());
+}
+
+/// Is the variable this name with a letter wrong, of a long name two, or without its unit? What is nearly a short word
+/// may be another one: HALOCLINE_HOME is nearly HALOCLINE_NODE.
+bool is_nearly_variable(const std::string& variable, const std::string& name) {
+    constexpr std::size_t long_name = 8;
+    const std::size_t most = name.size() - variable_prefix.size() >= long_name ? 2 : 1;
+    return edit_distance(name, variable) <= most || name == variable + "_MS";
+}
+
 /// What the setter of `variable` probably meant; "" if it is known, or may belong to anybody.
 std::string meant_by(const std::string& variable, const std::vector<key_name>& known) {
-    constexpr std::string_view prefix = "HALOCLINE_";
-    if (!variable.starts_with(prefix) || std::ranges::count(other_variables, variable) > 0 ||
+    if (!variable.starts_with(variable_prefix) || std::ranges::count(other_variables, variable) > 0 ||
+        std::ranges::count(own_variables, variable) > 0 ||
         std::ranges::count(known, variable, &key_name::environment) > 0)
         return "";
-    const auto is_near = [&](const std::string& name) { return edit_distance(name, variable) <= 1; };
-    const auto is_of_section = [&](const key_name& k) {
-        const std::string name = k.environment();
-        return variable.starts_with(name.substr(0, name.find('_', prefix.size()) + 1)); // HALOCLINE_COMM_
+    const std::string section = section_of_variable(variable);
+    const auto is_of_section = [&](const key_name& k) { return section_of_variable(k.environment()) == section; };
+    const auto is_of_near_section = [&](const key_name& k) { // a short name may be another program's
+        constexpr std::size_t shortest = 4;
+        const std::string ours = section_of_variable(k.environment());
+        return ours.size() >= shortest && !section.empty() && edit_distance(ours, section) <= 1;
     };
     const auto distance = [&](const key_name& k) { return distance_from(k.environment(), variable); };
-    if (std::ranges::any_of(known, is_of_section)) return std::ranges::min_element(known, {}, distance)->environment();
+    if (std::ranges::any_of(known, is_of_section) || std::ranges::any_of(known, is_of_near_section))
+        return std::ranges::min_element(known, {}, distance)->environment();
 
+    const auto is_near = [&](const std::string& name) { return is_nearly_variable(variable, name); };
     if (const auto* other = std::ranges::find_if(other_variables, is_near); other != other_variables.end())
         return *other;
-    // HALOCLINE_GAUGE, HALOCLINE_TRANSPORT: what is nearly a short word may be another one.
+    // HALOCLINE_COMMTRANSPORTS, HALOCLINE_GAUGE, HALOCLINE_TRANSPORT
     constexpr std::size_t long_enough = 8;
-    const auto lacks_section = [&](const key_name& k) {
-        const std::string full = k.environment(), name = std::string(prefix) + full.substr(full.size() - k.name.size());
+    const auto is_meant = [&](const key_name& k) {
+        const std::string full = k.environment();
+        if (is_near(full)) return true;
+        const std::string name = std::string(variable_prefix) + full.substr(full.size() - k.name.size());
         return k.name.size() >= long_enough ? is_near(name) : variable == name && variable != "HALOCLINE_PATH";
     };
-    const auto key = std::ranges::find_if(known, lacks_section);
+    const auto key = std::ranges::find_if(known, is_meant);
     return key == known.end() ? "" : key->environment();
 }
 

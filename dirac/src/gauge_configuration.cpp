@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/dirac/gauge_configuration.hpp>
 
+#include "file_parts.hpp"
 #include "reduce_totals.hpp"
 #include "require_ranks.hpp"
-#include "write_parts.hpp"
 
 #include <halocline/base/error.hpp>
 #include <halocline/dirac/padded_links.hpp>
 #include <halocline/dirac/plaquette.hpp>
+#include <halocline/dirac/su3.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <optional>
@@ -42,7 +44,7 @@ reading read_as(const comm::job& j, const lattice::decomposition& cut, const lat
     verified_links& found = r.found;
     found.format = file.format;
     lattice::gauge_totals mine;
-    j.collectively([&] {
+    read_parts(j, [&] {
         require_ranks(j, cut, "read_configuration()");
         require_whole_copies(file, cut.global());
         const lattice::box local = cut.local_box(j.rank());
@@ -51,6 +53,7 @@ reading read_as(const comm::job& j, const lattice::decomposition& cut, const lat
     });
     const lattice::gauge_totals totals = reduce_totals(j, mine);
     found.open_in_t = totals.open_links > 0;
+    found.su3_error = totals.max_su3_error;
     try {
         lattice::check_totals(file, totals);
     } catch (const file_error& e) {
@@ -64,12 +67,32 @@ reading read_as(const comm::job& j, const lattice::decomposition& cut, const lat
         char text[160];
         std::snprintf(text, sizeof text, "plaquette %.12f, but the file says %.12f (tolerance %.0e): corrupted links",
                       found.plaquette, *file.plaquette, tolerance);
-        r.contradiction = file_error(file.path, text);
+        // openQCD's header then counts plaquettes at time N0, whose links it does not write.
+        const char* unless = file.format == lattice::gauge_format::openqcd
+                                 ? ", unless its boundaries in t are SF or open-SF: such files can't be read"
+                                 : "";
+        r.contradiction = file_error(file.path, std::string(text) + unless);
     }
     return r;
 }
 
+/// Err: input_error on every rank.
+void require_coupled_copies(const lattice::gauge_file& file, const lattice::coordinate& global, bool open_in_t) {
+    const int of_file = file.extents[3], extent = global[3];
+    if (open_in_t && extent != of_file)
+        throw input_error("'" + file.path +
+                          "' has an open boundary in t, which nothing crosses, so it is not repeated " +
+                          "in t: the extent there is " + std::to_string(extent) + ", and must be the file's, " +
+                          std::to_string(of_file));
+}
+
 } // namespace
+
+lattice::gauge_file open_configuration(const comm::job& j, const std::string& path) {
+    lattice::gauge_file file;
+    read_parts(j, [&] { file = lattice::open_gauge_file(path); });
+    return file;
+}
 
 verified_links read_configuration(const comm::job& j, const lattice::decomposition& cut,
                                   const lattice::gauge_file& file) {
@@ -78,11 +101,28 @@ verified_links read_configuration(const comm::job& j, const lattice::decompositi
     const auto other = lattice::as_openqcd(file);
     if (!other) throw *r.contradiction;
     reading as_openqcd = read_as(j, cut, *other);
-    if (!as_openqcd.contradiction) return std::move(as_openqcd.found);
+    if (!as_openqcd.contradiction) {
+        require_coupled_copies(file, cut.global(), as_openqcd.found.open_in_t);
+        return std::move(as_openqcd.found);
+    }
     const std::string first = what_of(*r.contradiction), second = what_of(*as_openqcd.contradiction);
     if (first == second) throw *r.contradiction;
     throw file_error(file.path, "read as " + lattice::to_string(file.format) + ": " + first + "; read as " +
                                     lattice::to_string(other->format) + ": " + second);
+}
+
+void reunitarise(lattice::gauge_field& links) {
+    constexpr std::size_t reals = 18; // of a link
+    for (std::int64_t site = 0; site < links.volume(); ++site)
+        for (int mu = 0; mu < lattice::dimensions; ++mu) {
+            double* u = links.outer(site) + mu * reals;
+            if (std::all_of(u, u + reals, [](double v) { return v == 0; })) continue; // an open boundary
+            su3 a;
+            for (std::size_t k = 0; k < a.size(); ++k) a[k] = {u[2 * k], u[2 * k + 1]};
+            a = reunitarise(a);
+            for (std::size_t k = 0; k < a.size(); ++k) u[2 * k] = a[k].real(), u[2 * k + 1] = a[k].imag();
+        }
+    links.mark_written();
 }
 
 void write_configuration(const comm::job& j, const lattice::decomposition& cut, const lattice::gauge_field& links,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/dirac/spinor_field.hpp>
 
+#include "file_parts.hpp"
 #include "reduce_totals.hpp"
 #include "require_ranks.hpp"
-#include "write_parts.hpp"
 
 #include <halocline/base/error.hpp>
 
@@ -42,11 +42,17 @@ void change_spin_basis(lattice::field<double>& psi) {
     psi.mark_written();
 }
 
+lattice::spinor_file open_spinors(const comm::job& j, const std::string& path) {
+    lattice::spinor_file file;
+    read_parts(j, [&] { file = lattice::open_spinor_file(path); });
+    return file;
+}
+
 lattice::field<double> read_spinors(const comm::job& j, const lattice::decomposition& cut,
                                     const lattice::spinor_file& file) {
     lattice::field<double> psi;
     lattice::spinor_totals mine;
-    j.collectively([&] {
+    read_parts(j, [&] {
         require_ranks(j, cut, "read_spinors()");
         if (file.extents != cut.global())
             throw input_error("'" + file.path + "' holds a field on " + lattice::to_string(file.extents) +

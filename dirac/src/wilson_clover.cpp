@@ -133,10 +133,14 @@ wilson_clover<T>::impl::impl(const comm::job& j, const lattice::decomposition& c
         from_memory = group_offset(blocks().groups[0] + blocks().groups[1], reals_per_site) *
                           static_cast<std::int64_t>(sizeof(T)) >
                       cached_bytes;
-        local = make_clover_blocks<T>(order, links, p);
         work = make_aligned<T>(static_cast<std::size_t>(group_offset(1, kernels::spinor_reals)));
         map.emplace(cut, j.rank(), order);
     });
+    try {
+        j.collectively([&] { local = make_clover_blocks<T>(order, links, p); });
+    } catch (const input_error& e) { // on every rank; all other input was checked before
+        throw singular_local_term(e.what());
+    }
     for (int set = 0; set < source_sets; ++set) {
         halo::plan_options options;
         options.name = set == 0 ? "surfaces" : set == 1 ? "surfaces of colour 0" : "surfaces of colour 1";

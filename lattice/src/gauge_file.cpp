@@ -24,8 +24,9 @@ std::string boundary_word(std::string text) {
     return text;
 }
 
-double trace_precision(const gauge_file& file) { return file.real_bytes == 4 ? 1e-6 : 1e-10; }
-double su3_tolerance(const gauge_file& file) { return file.real_bytes == 4 ? 1e-5 : 1e-10; }
+bool has_32_bits(const gauge_file& file) { return file.real_bytes == 4 || file.rounded_to_32_bits; }
+double trace_precision(const gauge_file& file) { return has_32_bits(file) ? 1e-6 : 1e-10; }
+double su3_tolerance(const gauge_file& file) { return has_32_bits(file) ? 1e-5 : 1e-10; }
 
 } // namespace
 
@@ -114,7 +115,8 @@ void check_totals(const gauge_file& file, const gauge_totals& totals) {
         throw file_error(file.path, "a link misses SU(3) by " + scientific(totals.max_su3_error) + ", at most " +
                                         scientific(su3_tolerance(file)) + " is right: " +
                                         (totals.max_su3_error < of_32_bits
-                                             ? "its links were rounded to 32 bits before, or it is corrupted"
+                                             ? "its links were rounded to 32 bits before (coarse_solve "
+                                               "--reunitarise accepts them), or it is corrupted"
                                              : "it is corrupted, its head is wrong, or the sign of a boundary is in "
                                                "the links"));
     const double trace = totals.link_trace_sum / (3 * static_cast<double>(links));

@@ -201,9 +201,15 @@ TEST(Binning, SeesThatRepeatedValuesAreNotIndependent) {
     EXPECT_GT(result.error, 0.9 / 32); // 1024 independent values, not 8192
 }
 
-TEST(Binning, OneValueHasNoError) {
-    EXPECT_TRUE(std::isnan(gauge::mean_with_binning(std::vector<double>{0.5}).error));
-    EXPECT_EQ(gauge::mean_with_binning(std::vector<double>{0.5}).mean, 0.5);
+TEST(Binning, FewValuesHaveNoError) {
+    std::vector<double> values{0.5};
+    EXPECT_TRUE(std::isnan(gauge::mean_with_binning(values).error));
+    EXPECT_EQ(gauge::mean_with_binning(values).mean, 0.5);
+
+    for (int k = 1; k < 31; ++k) values.push_back(k % 2 == 0 ? 0.5 : 0.6);
+    EXPECT_TRUE(std::isnan(gauge::mean_with_binning(values).error));
+    values.push_back(0.6);
+    EXPECT_GT(gauge::mean_with_binning(values).error, 0);
 }
 
 } // namespace

@@ -55,20 +55,33 @@ TEST_F(GenerateGauge, WritesTheSameBytesOnEveryNumberOfRanks) {
 }
 
 TEST_F(GenerateGauge, ResultsAndFilesAgree) {
-    expect_success(2,
-                   "--grid 4.4.4.4 --beta 5.7 --thermalisation 5 --sweeps 8 --measure-every 2 --format ildg --output " +
-                       path("links.ildg") + " --json " + path("results.json"));
+    expect_success(
+        2, "--grid 4.4.4.4 --beta 5.7 --thermalisation 5 --sweeps 64 --measure-every 2 --format ildg --output " +
+               path("links.ildg") + " --json " + path("results.json"));
 
     const auto results = nlohmann::json::parse(content("results.json"));
     const auto file = lattice::open_gauge_file(path("links.ildg"));
     EXPECT_EQ(file.format, lattice::gauge_format::ildg);
     EXPECT_EQ(file.extents, (lattice::coordinate{4, 4, 4, 4}));
     EXPECT_TRUE(file.scidac_checksum.has_value());
-    EXPECT_EQ(results["measurements"], 4);
+    EXPECT_EQ(results["measurements"], 32);
+    EXPECT_EQ(results["measure_every"], 2);
+    EXPECT_TRUE(results["bin"] == 1 || results["bin"] == 2) << results["bin"];
     EXPECT_EQ(results["ranks"], 2);
     EXPECT_GT(results["plaquette"], 0.45);
     EXPECT_GT(results["plaquette_error"], 0);
     EXPECT_GT(results["last_plaquette"], 0.45);
+}
+
+TEST_F(GenerateGauge, FewMeasurementsHaveNoError) {
+    const std::string chain = "--grid 2.2.2.2 --thermalisation 0 --sweeps 31 --json " + path("few.json");
+    const command_result r = run(1, chain);
+
+    const auto few = nlohmann::json::parse(content("few.json"));
+    EXPECT_EQ(few["measurements"], 31);
+    EXPECT_TRUE(few["plaquette_error"].is_null()) << few["plaquette_error"];
+    EXPECT_TRUE(few["plaquette"].is_number());
+    EXPECT_EQ(lines_with("error unknown (31 measurements)", r.out), 1) << r.out;
 }
 
 TEST_F(GenerateGauge, BadInputIsOneMessageAndExitCodeTwo) {

@@ -129,7 +129,9 @@ TEST(Heat4d, PlainMpiRefusesWhatIsNoNumber) {
         {"4 4 4 3.5 5 0.1", "extent '3.5': expected"},
         {"4 4 4 4 5x 0.1", "STEPS '5x': expected a whole number >= 0"},
         {"4 4 4 4 -1 0.1", "STEPS '-1': expected"},
-        {"4 4 4 4 5 nan", "ALPHA 'nan': expected a finite number"},
+        {"4 4 4 4 5 nan", "ALPHA 'nan': expected a number from 0 to 0.125"},
+        {"4 4 4 4 5 0.13", "ALPHA '0.13': expected a number from 0 to 0.125"},
+        {"4 4 4 4 5 -0.1", "ALPHA '-0.1': expected"},
         {"4 4 4 4 5 ''", "ALPHA '': expected"},
         {"4 4 4 4 5", "5 arguments; usage: heat4d_mpi X Y Z T STEPS"}};
     int tested = 0;

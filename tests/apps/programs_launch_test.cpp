@@ -126,6 +126,22 @@ TEST(Programs, HostsThatCannotBeReachedAreBadInputAndEndTheOthersAtOnce) {
     }
 }
 
+/// As ssh does, this shell passes the words on as one line.
+TEST(Programs, ABlankInTheLaunchersPathIsNamedWhereTheRemoteShellSplitsIt) {
+    const scratch_folder scratch;
+    const std::string remote_shell = shell_script(scratch, "shell", "shift\nexec sh -c \"$*\"\n");
+    std::filesystem::create_directory(scratch / "a folder");
+    const std::string launcher = scratch / "a folder/halocline-run";
+    std::filesystem::copy_file(bin + "halocline-run", launcher);
+
+    const auto run =
+        run_command("'" + launcher + "' --timeout 60 --remote-shell " + remote_shell + " --hosts there:1 -- true");
+
+    EXPECT_EQ(run.exit_code, 2) << run.out << run.err;
+    EXPECT_TRUE(contains(run.err, "ended with exit code 127; the path of halocline-run has a blank, at which"))
+        << run.err;
+}
+
 TEST(Programs, HostsWithBracesOrBlanksInTheirNamesAreRefused) {
     for (const std::string name : {"{host}", "a b", "a "}) {
         const auto run = run_command("timeout 20 " + bin + "halocline-run --hosts '" + name + ":1,b:1' -- true");

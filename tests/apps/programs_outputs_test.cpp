@@ -67,6 +67,19 @@ TEST(Programs, FilesThatAreWriteProtectedAreNotReplaced) {
     EXPECT_EQ(files, 1);
 }
 
+/// Root may write to every file.
+TEST(Programs, AFileThatNobodyMayWriteToIsNotReplacedByRootEither) {
+    const scratch_folder scratch;
+    const std::string file = scratch / "kept";
+    std::ofstream(file) << "old";
+    std::filesystem::permissions(file, std::filesystem::perms::owner_read);
+
+    for (const std::string line : {"heat4d --json ", "generate_gauge --grid 4.4.4.4 --sweeps 0 --output "}) {
+        expect_one_error(run_command(run2 + line + file), 2, file + ": can't be written: it is write-protected");
+        EXPECT_EQ(read_text(file), "old") << line;
+    }
+}
+
 TEST(Programs, FilesThatNotAllRanksSeeAreToldBeforeTheWork) {
     const scratch_folder scratch;
     std::filesystem::create_directories(scratch / "0");
@@ -187,13 +200,30 @@ TEST(Programs, ADiskThatIsFullAtTheEndIsOneErrorWithFileAndReason) {
     }
 }
 
-TEST(SmallDisk, AConfigurationThatDoesNotFitIsOneErrorAndTheRestIsWritten) {
+/// 8.8.8.8 sites of 576 bytes.
+TEST(SmallDisk, AConfigurationThatDoesNotFitIsToldBeforeTheSweeps) {
     if (on_small_disk("true").exit_code != 0) GTEST_SKIP() << "no mount namespaces here";
+
+    const auto run = on_small_disk(run2 + "generate_gauge --grid 8.8.8.8 --output /mnt/x");
+
+    expect_one_error(run, 2, "--output /mnt/x: can't be written: it takes 2359296 bytes, and ");
+    EXPECT_TRUE(run.out.empty()) << run.out;
+}
+
+/// The disk fills up during the work: what a killed run left takes its space as long as somebody has it open.
+std::string fills_up(int mib, int bytes) {
+    return "mount -o remount,size=" + std::to_string(mib) + "m /mnt && head -c " + std::to_string(bytes) +
+           " /dev/zero >/mnt/x.partial && exec 3</mnt/x.partial && ";
+}
+
+TEST(SmallDisk, AConfigurationThatNoLongerFitsIsOneErrorAndTheRestIsWritten) {
+    const std::string full = fills_up(3, 2'000'000);
+    if (on_small_disk(full + "true").exit_code != 0) GTEST_SKIP() << "no mount namespaces here";
     const scratch_folder scratch;
 
-    const auto run =
-        on_small_disk(run2 + "generate_gauge --grid 8.8.8.8 --thermalisation 0 --sweeps 0 --output /mnt/x --json " +
-                      (scratch / "r.json"));
+    const auto run = on_small_disk(
+        full + run2 + "generate_gauge --grid 8.8.8.8 --thermalisation 0 --sweeps 0 --output /mnt/x --json " +
+        (scratch / "r.json"));
 
     expect_one_error(run, 1, "--output: '/mnt/x");
     EXPECT_TRUE(contains(run.err, "No space left on device")) << run.err;
@@ -235,16 +265,12 @@ TEST(SmallDisk, ASolutionHasRoomBesideAnOlderOneOnlyIfBothFit) {
     EXPECT_TRUE(contains(killed.out, "wrote /mnt/x")) << "what a killed run left goes first:\n" << killed.err;
 }
 
-/// The disk fills up during the solve: what a killed run left takes its space as long as somebody has it open.
-const std::string fills_up =
-    "mount -o remount,size=1m /mnt && head -c 600000 /dev/zero >/mnt/x.partial && exec 3</mnt/x.partial && ";
-
 TEST(SmallDisk, ASolutionThatNoLongerFitsIsOneErrorAndTheRestIsWritten) {
-    if (on_small_disk(fills_up + "true").exit_code != 0) GTEST_SKIP() << "no mount namespaces here";
+    if (on_small_disk(fills_up(1, 600'000) + "true").exit_code != 0) GTEST_SKIP() << "no mount namespaces here";
     const scratch_folder scratch;
 
-    const auto run = on_small_disk(fills_up + run2 + short_solve + " --solution /mnt/x --json " + (scratch / "r.json") +
-                                   "; ls /mnt");
+    const auto run = on_small_disk(fills_up(1, 600'000) + run2 + short_solve + " --solution /mnt/x --json " +
+                                   (scratch / "r.json") + "; ls /mnt");
 
     EXPECT_TRUE(contains(run.err, "--solution: '/mnt/x")) << run.err;
     EXPECT_TRUE(contains(run.err, "No space left on device")) << run.err;
@@ -254,9 +280,9 @@ TEST(SmallDisk, ASolutionThatNoLongerFitsIsOneErrorAndTheRestIsWritten) {
 }
 
 TEST(SmallDisk, ASolutionAndAResultThatDoNotFitAreBothTold) {
-    if (on_small_disk(fills_up + "true").exit_code != 0) GTEST_SKIP() << "no mount namespaces here";
+    if (on_small_disk(fills_up(1, 600'000) + "true").exit_code != 0) GTEST_SKIP() << "no mount namespaces here";
 
-    const auto run = on_small_disk(fills_up + run2 + short_solve + " --solution /mnt/x --json /dev/full");
+    const auto run = on_small_disk(fills_up(1, 600'000) + run2 + short_solve + " --solution /mnt/x --json /dev/full");
 
     EXPECT_EQ(run.exit_code, 1) << run.err;
     EXPECT_TRUE(contains(run.err, "--solution: '/mnt/x")) << run.err;

@@ -44,11 +44,19 @@ TEST(Programs, InfoRefusesTheSettingsThatASolveRefuses) {
 }
 
 TEST(Programs, VariablesWithAWrongNameAreRefusedWithTheNearest) {
-    const std::pair<std::string, std::string> wrong[] = {{"HALOCLINE_COMM_TRANSPORT", "HALOCLINE_COMM_TRANSPORTS"},
-                                                         {"HALOCLINE_TRANSPORT", "HALOCLINE_COMM_TRANSPORTS"},
-                                                         {"HALOCLINE_DEADLINE_MS", "HALOCLINE_FAULTS_DEADLINE_MS"},
-                                                         {"HALOCLINE_CHECKS", "HALOCLINE_CHECK"},
-                                                         {"HALOCLINE_DATADIR", "HALOCLINE_DATA_DIR"}};
+    const std::pair<std::string, std::string> wrong[] = {
+        {"HALOCLINE_COMM_TRANSPORT", "HALOCLINE_COMM_TRANSPORTS"},
+        {"HALOCLINE_TRANSPORT", "HALOCLINE_COMM_TRANSPORTS"},
+        {"HALOCLINE_DEADLINE_MS", "HALOCLINE_FAULTS_DEADLINE_MS"},
+        {"HALOCLINE_COM_TRANSPORTS", "HALOCLINE_COMM_TRANSPORTS"},
+        {"HALOCLINE_COMMS_TRANSPORTS", "HALOCLINE_COMM_TRANSPORTS"},
+        {"HALOCLINE_COMMTRANSPORTS", "HALOCLINE_COMM_TRANSPORTS"},
+        {"HALOCLINE_FAULT_DEADLINE_MS", "HALOCLINE_FAULTS_DEADLINE_MS"},
+        {"HALOCLINE_GRACE", "HALOCLINE_GRACE_MS"},
+        {"HALOCLINE_STALL", "HALOCLINE_STALL_MS"},
+        {"HALOCLINE_BOOTSTARP", "HALOCLINE_BOOTSTRAP"},
+        {"HALOCLINE_CHECKS", "HALOCLINE_CHECK"},
+        {"HALOCLINE_DATADIR", "HALOCLINE_DATA_DIR"}};
     for (const auto& [variable, meant] : wrong) {
         const auto run = run_command("env " + variable + "=shm " + run2 + "heat4d --grid 4.4.4.4 --steps 1");
 
@@ -62,8 +70,9 @@ TEST(Programs, VariablesWithAWrongNameAreRefusedWithTheNearest) {
         expect_one_error(run, 2, "unknown variable '" + variable + "'; the nearest known one is 'HALOCLINE_" + key);
     }
     const auto foreign =
-        run_command("env HALOCLINE_ROOT=/opt HALOCLINE_PATH=/opt HALOCLINE_HOME=/opt HALOCLINE_DIR=/opt " + run2 +
-                    "coarse_solve --dry-run");
+        run_command("env HALOCLINE_ROOT=/opt HALOCLINE_PATH=/opt HALOCLINE_HOME=/opt HALOCLINE_DIR=/opt "
+                    "HALOCLINE_BIN=/opt HALOCLINE_LIB=/opt HALOCLINE_VERSION=1 HALOCLINE_HMC_STEPS=1 " +
+                    run2 + "coarse_solve --dry-run");
     EXPECT_EQ(foreign.exit_code, 0) << foreign.err;
 }
 

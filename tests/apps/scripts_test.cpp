@@ -39,7 +39,7 @@ class fake_system {
         std::filesystem::create_directories(folder_ / "scripts");
         for (const std::string script : {"install-dependencies.sh", "build.sh", "test.sh", "bench.sh"})
             std::filesystem::copy_file(HALOCLINE_SOURCE "/scripts/" + script, folder_ / ("scripts/" + script));
-        for (const std::string tool : {"bash", "sed", "grep", "dirname", "readlink", "mkdir"}) {
+        for (const std::string tool : {"bash", "sed", "grep", "dirname", "readlink", "mkdir", "xargs", "cat"}) {
             const std::string path = shell("command -v " + tool).out;
             std::filesystem::create_symlink(path.substr(0, path.find('\n')), folder_ / tool);
         }
@@ -52,10 +52,11 @@ class fake_system {
         std::ofstream(folder_ / name) << "#!/bin/sh\n" << text << "\n";
         std::filesystem::permissions(folder_ / name, std::filesystem::perms::owner_all);
     }
+    [[nodiscard]] std::string folder() const { return folder_ / ""; }
     void remove(const std::string& name) const { std::filesystem::remove(folder_ / name); }
     /// Runs a script where these packages are not installed.
     [[nodiscard]] command_result run(const std::string& script, const std::string& missing, int user = 1000) const {
-        return run_command("env -u HALOCLINE_WITHOUT_MPI -u HALOCLINE_WITHOUT_PACKAGES PATH=" + (folder_ / "") +
+        return run_command("env -u CXX -u HALOCLINE_WITHOUT_MPI -u HALOCLINE_WITHOUT_PACKAGES PATH=" + (folder_ / "") +
                            " 'MISSING=" + missing + "' USER_ID=" + std::to_string(user) + " bash " +
                            (folder_ / "scripts/") + script);
     }
@@ -96,12 +97,73 @@ TEST(Scripts, OptionalPackagesThatASystemLacksAreDoneWithout) {
 
     const auto optional = here.run("install-dependencies.sh bench", "libpmix-dev mpich", 0);
     EXPECT_EQ(optional.exit_code, 0) << optional.err;
-    EXPECT_EQ(optional.err, "E: mpich\ninstall-dependencies.sh: mpich can't be installed: what needs it is left out\n");
+    EXPECT_EQ(optional.err,
+              "E: mpich\ninstall-dependencies.sh: mpich can't be installed: what needs it is left out\n"
+              "install-dependencies.sh: this is tried again in ten minutes, or without build/packages-that-failed; "
+              "HALOCLINE_WITHOUT_PACKAGES=1: never\n");
+    const auto again = here.run("install-dependencies.sh bench", "libpmix-dev mpich", 0);
+    EXPECT_EQ(again.exit_code, 0) << again.err;
+    EXPECT_EQ(again.out, "installing: libpmix-dev\n") << "what failed is not tried each time";
+    EXPECT_EQ(again.err,
+              "install-dependencies.sh: left out, as they failed minutes ago (build/packages-that-failed): mpich\n");
+    here.write("build/packages-that-failed", "mpich 600");
+    const auto later = here.run("install-dependencies.sh bench", "mpich", 0);
+    EXPECT_EQ(later.out, "installing: mpich\n") << "later it may be there";
 
     here.write("apt-get", "[ $1 = update ]");
     const auto needed = here.run("install-dependencies.sh bench", "libhwy-dev mpich", 0);
     EXPECT_EQ(needed.exit_code, 1);
     EXPECT_EQ(needed.err, "install-dependencies.sh: these can't be installed: libhwy-dev\n");
+}
+
+TEST(Scripts, BuildsAreMadeWithoutACcacheThatCannotKeepFiles) {
+    const fake_system here;
+    here.write("cmake", "echo \"$*\" >>" + here.folder() + "calls");
+    here.write("c++", ":");
+    here.write("ccache", "echo \"ccache: error: Failed to create directory\" >&2; exit 1");
+
+    const auto broken = here.run("build.sh", "");
+    here.write("ccache", "exec \"$@\"");
+    const auto works = here.run("build.sh", "");
+
+    EXPECT_EQ(broken.exit_code, 0) << broken.err;
+    EXPECT_EQ(broken.err, "build.sh: without ccache, which does not work here: ccache: error: Failed to create "
+                          "directory\n");
+    EXPECT_EQ(works.exit_code, 0) << works.err;
+    EXPECT_EQ(works.err, "");
+    EXPECT_EQ(read_text(here.folder() + "calls"),
+              "--preset release -DCMAKE_CXX_COMPILER_LAUNCHER=\n--build --preset release\n"
+              "--preset release -DCMAKE_CXX_COMPILER_LAUNCHER=ccache\n--build --preset release\n");
+}
+
+TEST(Scripts, FormatChecksCToo) {
+    const fake_system here;
+    std::filesystem::copy_file(HALOCLINE_SOURCE "/scripts/format.sh", here.folder() + "scripts/format.sh");
+    here.write("git", "case \" $* \" in *\" *.c \"*) printf \"halo_c.c\\\\0\";; esac");
+    here.write("clang-format-14", "case \" $* \" in *\" halo_c.c \"*) exit 1;; esac");
+
+    EXPECT_EQ(here.run("format.sh --check", "").exit_code, 1);
+    here.write("clang-format-14", ":");
+    EXPECT_EQ(here.run("format.sh --check", "").exit_code, 0);
+}
+
+TEST(Scripts, KillCampaignTakesABuildFromTheCallersFolder) {
+    const scratch_folder scratch;
+    std::filesystem::create_directories(scratch / "mine/tests");
+    std::ofstream(scratch / "mine/tests/comm_kill_campaign") << "#!/bin/sh\necho campaign $1 $2\n";
+    std::filesystem::permissions(scratch / "mine/tests/comm_kill_campaign", std::filesystem::perms::owner_all);
+
+    const auto run = shell("cd " + (scratch / "") + " && BUILD=mine " HALOCLINE_SOURCE "/scripts/kill-campaign.sh 7");
+
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_TRUE(contains(run.out, "campaign shm 7")) << run.out << run.err;
+}
+
+TEST(Scripts, TheCoarseHalosBenchRefusesOneRank) {
+    const auto run = run_command(HALOCLINE_SOURCE "/scripts/bench-coarse-halo.sh /nowhere --np 1");
+
+    EXPECT_EQ(run.exit_code, 2);
+    EXPECT_EQ(run.err, "bench-coarse-halo.sh: --np 1: one rank has no halo exchange to compare; take 2 or more\n");
 }
 
 TEST(Scripts, BenchRefusesWrongOptionsBeforeItInstallsOrBuilds) {

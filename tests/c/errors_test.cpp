@@ -169,6 +169,46 @@ TEST_F(CErrors, WindowsTellMisuseAndUnlikeEnds) {
     halocline_connection_free(c);
 }
 
+TEST_F(CErrors, AReceiveWindowIsPostedWithItsSizeOrZero) {
+    halocline_connection* c = nullptr;
+    halocline_window *out = nullptr, *in = nullptr;
+    int from[4]{1, 2, 3, 4}, to[4]{};
+    ASSERT_EQ(halocline_connection_create(job_, 0, 0, 0, "own", &c), HALOCLINE_OK);
+    ASSERT_EQ(halocline_send_window_create(c, HALOCLINE_INT32, 4, from, &out), HALOCLINE_OK);
+    ASSERT_EQ(halocline_recv_window_create(c, HALOCLINE_INT32, 4, to, &in), HALOCLINE_OK);
+    ASSERT_EQ(halocline_connection_connect(c), HALOCLINE_OK) << halocline_error();
+
+    for (const std::size_t right : {0, 4}) {
+        ASSERT_EQ(halocline_window_init(in), HALOCLINE_OK);
+        ASSERT_EQ(halocline_window_init(out), HALOCLINE_OK);
+        for (const std::size_t wrong : {std::size_t{3}, std::size_t{5}, ~std::size_t{0}}) {
+            EXPECT_EQ(halocline_window_post(in, wrong), HALOCLINE_MISUSED);
+            expect_text("connection 'own'");
+            expect_text("count " + std::to_string(wrong) + "; of a receive window it is the window's size, 4, or 0");
+        }
+        EXPECT_EQ(halocline_window_post(out, 3), HALOCLINE_OK) << halocline_error();
+        EXPECT_EQ(halocline_window_post(in, right), HALOCLINE_OK) << halocline_error();
+        EXPECT_EQ(halocline_window_wait(in), HALOCLINE_OK) << halocline_error();
+        EXPECT_EQ(halocline_window_wait(out), HALOCLINE_OK) << halocline_error();
+        EXPECT_EQ(halocline_window_count(in), 3U);
+    }
+
+    halocline_window_free(in);
+    halocline_window_free(out);
+    halocline_connection_free(c);
+}
+
+TEST_F(CErrors, APlanWithoutAnyWidthIsRefused) {
+    halocline_plan_options options = faces_in_t("phi");
+    options.width_low[3] = options.width_high[3] = 0;
+    halocline_plan* plan = nullptr;
+
+    EXPECT_EQ(halocline_plan_create(job_, &options, &plan), HALOCLINE_INPUT_ERROR);
+
+    EXPECT_EQ(plan, nullptr);
+    expect_text("width_low and width_high are 0 in every dimension: 1 or more is expected in one at least");
+}
+
 TEST_F(CErrors, NoNumberOfBytesIsSmallBecauseItWraps) {
     halocline_plan_options options = faces_in_t("large");
     for (const std::size_t bytes : {std::size_t{1} << 52, std::size_t{1} << 60, ~std::size_t{0}}) {

@@ -27,6 +27,18 @@ using namespace halocline_test::messages;
 namespace api = halocline::comm::two_sided;
 using api::datatype;
 
+TEST(TwoSided, CountsThatNoMemoryHoldsAreRefused) {
+    run_threads(2, [](const job& j) {
+        api::communicator c(j);
+        std::int32_t value = 0;
+        for (const std::size_t count : {~std::size_t{0}, (std::size_t{1} << 62) + 1}) {
+            EXPECT_THROW(api::send(&value, count, datatype::int32, 1 - j.rank(), 0, c), halocline::input_error);
+            EXPECT_THROW(api::recv(&value, count, datatype::int32, 1 - j.rank(), 0, c), halocline::input_error);
+        }
+        api::barrier(c);
+    });
+}
+
 TEST(TwoSided, CountsThatAnIntCannotSayAreUndefined) {
     using namespace two_sided;
     const std::size_t most = std::numeric_limits<int>::max();

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -122,6 +123,34 @@ TEST_F(Reader, AnAbbreviationIsNearWhatItStandsFor) {
             << e.what();
     }
     unsetenv("HALOCLINE_HMC_DEV");
+}
+
+TEST_F(Reader, VariablesThatAreNearlyOursAreRefusedAndOthersAreNot) {
+    const auto refusal_of = [&](const std::string& variable) -> std::string {
+        setenv(variable.c_str(), "3", 1);
+        std::string text = "accepted";
+        try {
+            reader_.read_environment();
+        } catch (const config_error& e) {
+            text = e.what();
+        }
+        unsetenv(variable.c_str());
+        return text;
+    };
+    const std::pair<const char*, const char*> nearly[] = {{"HALOCLINE_LEVELS_0_STEPS", "HALOCLINE_LEVEL_0_STEPS"},
+                                                          {"HALOCLINE_LEVE_0_STEPS", "HALOCLINE_LEVEL_0_STEPS"},
+                                                          {"HALOCLINE_HM_STEPS", "HALOCLINE_HMC_STEPS"},
+                                                          {"HALOCLINE_HMCDEVICE", "HALOCLINE_HMC_DEVICE"},
+                                                          {"HALOCLINE_GRACE", "HALOCLINE_GRACE_MS"},
+                                                          {"HALOCLINE_STAL_MS", "HALOCLINE_STALL_MS"}};
+    for (const auto& [variable, meant] : nearly)
+        EXPECT_NE(
+            refusal_of(variable).find(std::string("'") + variable + "'; the nearest known one is '" + meant + "'"),
+            std::string::npos)
+            << refusal_of(variable);
+    for (const char* other : {"HALOCLINE_RANK", "HALOCLINE_SIZE", "HALOCLINE_JOB", "HALOCLINE_BOOTSTRAP_FD",
+                              "HALOCLINE_LIFELINES", "HALOCLINE_HOME", "HALOCLINE_TEST_SEEDS", "HALOCLINE_HM_NAME"})
+        EXPECT_EQ(refusal_of(other), "accepted") << other;
 }
 
 TEST_F(Reader, WhatIsNearNoKeyIsToldTheKeysOfItsSection) {

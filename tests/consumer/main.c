@@ -8,7 +8,8 @@ int main(void) {
     halocline_job* job = NULL;
     halocline_sum* sum = NULL;
     double value = 2.5;
-    if (halocline_job_from_environment(NULL, &job) != HALOCLINE_OK || halocline_sum_create(job, 1, &sum) != HALOCLINE_OK ||
+    if (halocline_job_from_environment(NULL, &job) != HALOCLINE_OK ||
+        halocline_sum_create(job, 1, &sum) != HALOCLINE_OK ||
         halocline_sum_over_ranks(sum, &value, 1) != HALOCLINE_OK) {
         fprintf(stderr, "%s\n", halocline_error());
         return 1;

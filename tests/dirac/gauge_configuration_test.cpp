@@ -7,6 +7,7 @@
 #include <halocline/comm/job.hpp>
 #include <halocline/dirac/gauge_configuration.hpp>
 #include <halocline/dirac/plaquette.hpp>
+#include <halocline/dirac/su3.hpp>
 
 #include <gtest/gtest.h>
 
@@ -200,6 +201,73 @@ TEST(GaugeConfiguration, WhatIsWrongIsToldForBothFormats) {
     char figure[40];
     std::snprintf(figure, sizeof figure, "plaquette %.12f, but", plaquette_of(random_link));
     EXPECT_NE(told.find(figure, second), std::string::npos) << told;
+    EXPECT_GT(told.find("unless its boundaries in t are SF or open-SF"), second) << told;
+}
+
+TEST(GaugeConfiguration, AnOpenBoundaryIsNotRepeatedInT) {
+    const temporary_file t(openqcd(lattice_extents, open_link, plaquette_of(open_link))); // 4.2.6.4
+    const auto read_on = [&](const coordinate& global) {
+        return refusal_of_all(2, [&](const comm::job& j) {
+            const auto cut = decomposition::even(global, {1, 1, 1, 2});
+            static_cast<void>(dirac::read_configuration(j, cut, open_gauge_file(t.path())));
+        });
+    };
+
+    EXPECT_EQ(read_on({8, 2, 6, 4}), "accepted");
+    EXPECT_EQ(read_on({4, 2, 6, 8}), "'" + t.path() +
+                                         "' has an open boundary in t, which nothing crosses, so it is not repeated in "
+                                         "t: the extent there is 8, and must be the file's, 4");
+}
+
+TEST(GaugeConfiguration, LinksThatWereRoundedTo32BitsAreMadeUnitaryAgainIfAskedFor) {
+    const link_function rounded = [](std::int64_t site, int mu) {
+        matrix u = random_link(site, mu);
+        for (auto& z : u) z = {static_cast<float>(z.real()), static_cast<float>(z.imag())};
+        return u;
+    };
+    const temporary_file t(openqcd(lattice_extents, rounded, plaquette_of(rounded)));
+    comm::run_threads(1, [&](const comm::job& j) {
+        const auto cut = decomposition::even(lattice_extents, {1, 1, 1, 1});
+        gauge_file file = dirac::open_configuration(j, t.path());
+
+        const std::string refused = refusal([&] { (void)dirac::read_configuration(j, cut, file); });
+        file.rounded_to_32_bits = true;
+        dirac::verified_links v = dirac::read_configuration(j, cut, file);
+        dirac::reunitarise(v.links);
+
+        EXPECT_NE(refused.find("(coarse_solve --reunitarise accepts them)"), std::string::npos) << refused;
+        EXPECT_GT(v.su3_error, 1e-9);
+        EXPECT_LT(v.su3_error, 1e-6);
+        for (std::int64_t s = 0; s < v.links.volume(); ++s)
+            for (int mu = 0; mu < 4; ++mu) {
+                dirac::su3 u;
+                for (int k = 0; k < 9; ++k) u[k] = {v.links.at(s, 18 * mu + 2 * k), v.links.at(s, 18 * mu + 2 * k + 1)};
+                const dirac::su3 product = dirac::multiply_adjoint(u, u);
+                for (int k = 0; k < 9; ++k) {
+                    EXPECT_NEAR(std::abs(product[k] - dirac::su3_identity[k]), 0, 1e-14);
+                    EXPECT_NEAR(std::abs(u[k] - random_link(s, mu)[k]), 0, 1e-6);
+                }
+            }
+    });
+}
+
+TEST(GaugeConfiguration, LinksThatAreZeroStayZero) {
+    read(openqcd(lattice_extents, open_link, plaquette_of(open_link)), [](dirac::verified_links v, const box& local) {
+        dirac::reunitarise(v.links);
+        for (std::int64_t s = 0; s < local.volume(); ++s) {
+            const matrix u = open_link(lexicographic_index(local.site(s), lattice_extents), 3);
+            EXPECT_NEAR(v.links.at(s, 18 * 3), u[0].real(), 1e-14);
+        }
+    });
+}
+
+TEST(GaugeConfiguration, AFileThatOnlyOneRankCannotOpenIsToldWithThatRank) {
+    const temporary_file t(ildg(8));
+    const std::string text = refusal_of_all(2, [&](const comm::job& j) {
+        (void)dirac::open_configuration(j, j.rank() == 1 ? "/nowhere/links" : t.path());
+    });
+
+    EXPECT_EQ(text.find("'/nowhere/links': can't be opened: No such file or directory (rank 1 on "), 0U) << text;
 }
 
 } // namespace

@@ -260,8 +260,8 @@ TEST(WilsonClover, NamesTheGlobalSiteOfASingularDiagonal) {
             const dirac::padded_links links(j, cut, warm_links(cut, j.rank()));
             const auto order = site_order::blocked(cut.local_box(j.rank()), cut.global(), {2, 2, 2, 2}, 4);
 
-            const std::string text =
-                halocline_test::refusal([&] { wilson_clover<float>(j, cut, links, {.m0 = -4, .csw = 0}, order); });
+            const std::string text = halocline_test::refusal<dirac::singular_local_term>(
+                [&] { wilson_clover<float>(j, cut, links, {.m0 = -4, .csw = 0}, order); });
 
             EXPECT_EQ(text,
                       "the site-local term (4 + m0 + clover) is singular at site 1.0.0.4: odd-even preconditioning "

@@ -190,8 +190,8 @@ TEST(DirectPath, RefusesPeersThatDontNameEachOther) {
         try {
             region_plan plan(j, sends, {}, {halo::bind(x)}, {.name = "one-sided"});
         } catch (const input_error& e) {
-            refused +=
-                std::string(e.what()).find("rank 0 wants 1 channels with rank 2, which wants 0") != std::string::npos;
+            refused += std::string(e.what()).find("rank 0 names rank 2 in 1 requests, which names it in 0") !=
+                       std::string::npos;
         }
     });
     EXPECT_EQ(refused, 3);

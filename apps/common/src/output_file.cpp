@@ -92,13 +92,21 @@ void check_others(const std::string& flag, const std::string& path, flagged_file
     }
 }
 
+/// To root too, who may write to every file, a file that nobody has permission to write to is one to keep.
+bool is_write_protected(const std::string& path) {
+    struct stat there {};
+    if (::stat(path.c_str(), &there) != 0) return false;
+    return (there.st_mode & (S_IWUSR | S_IWGRP | S_IWOTH)) == 0 ||
+           ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) != 0;
+}
+
 /// Makes an empty file beside the one that will be written, and returns its name.
 [[nodiscard]] std::string check_file(const std::string& flag, const std::string& path) {
     const std::string target = lattice::link_target(path), temporary = target + temporary_ending();
     std::error_code none;
     if (std::filesystem::is_symlink(target, none)) throw input_error(wrong(flag, path, std::strerror(ELOOP)));
     // The file would be replaced, not written to, so nothing else would heed its permissions.
-    if (std::filesystem::exists(target, none) && ::faccessat(AT_FDCWD, target.c_str(), W_OK, AT_EACCESS) != 0)
+    if (is_write_protected(target))
         throw input_error(wrong(flag, path, "it is write-protected; give another name, or change its permissions"));
     const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (file < 0) throw input_error(wrong(flag, path, std::strerror(errno)));

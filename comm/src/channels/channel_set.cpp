@@ -43,6 +43,7 @@ channel_set::channel_set(const job& j, std::span<const channel_request> requests
         requests_, [&](const channel_request& r) { return is_in_memory(core.members[r.peer].transport); });
     if (in_memory && core.spin.has_own_core()) short_spin_ = 64;
     core_ = j.share();
+    ended_ = &core.memory->record().state;
 }
 
 channel_set::channel_set(channel_set&& other) noexcept { *this = std::move(other); }
@@ -64,6 +65,7 @@ channel_set& channel_set::operator=(channel_set&& other) noexcept {
     worker_ = std::exchange(other.worker_, nullptr);
     waits_yielded_ = other.waits_yielded_;
     status_ = other.status_;
+    ended_ = std::exchange(other.ended_, &never_ended);
     return *this;
 }
 
@@ -119,6 +121,7 @@ void channel_set::check_arrived(Channel& c, std::uint64_t epoch) noexcept {
 }
 
 status channel_set::wait(std::uint64_t epoch, void* object, status (*step)(void*)) noexcept {
+    if (status_ == status::ok && core_ != nullptr) status_ = core_->failed_for_call();
     if (status_ != status::ok || core_ == nullptr) return status_;
     constexpr std::uint64_t looks_per_crossing_check = 16; // one look takes a millisecond or longer
     std::uint64_t looks = 0;

@@ -264,6 +264,7 @@ bool window_end::test() noexcept {
 }
 
 status window_end::wait() noexcept {
+    if (status_ == status::ok) status_ = core().failed_for_call();
     if (status_ != status::ok) return status_;
     if (phase_ != phase::posted) return misused("wait() without post()");
     if (!move_on()) (void)until([this] { return move_on(); });

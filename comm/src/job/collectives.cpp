@@ -33,7 +33,7 @@ std::string_view to_string(call kind) {
     case call::broadcast: return "broadcast";
     case call::barrier: return "barrier";
     case call::exchange: return "exchange";
-    case call::agree: return "agree";
+    case call::agree: return "a check that settings agree";
     case call::collectively: return "a decision on errors";
     case call::sum: return "a sum";
     }

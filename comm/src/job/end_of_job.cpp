@@ -38,9 +38,8 @@ status job_core::failed() const noexcept {
 }
 
 status job_core::check_wait(int peer, std::uint64_t since, bool peer_had_left) noexcept {
-    const status s = find_failure(peer, since, peer_had_left);
-    if (s != status::ok) note_rank_knows();
-    return s;
+    if (find_failure(peer, since, peer_had_left) == status::ok) return status::ok;
+    return failed_for_call();
 }
 
 void job_core::note_rank_knows() noexcept {
@@ -127,7 +126,9 @@ job_core::ending job_core::end_of_job(std::string_view sentence_end) const {
     case status::peer_died: end.text += name_of(end.culprit) + " " + (how.empty() ? "died" : how); break;
     case status::timed_out: {
         const std::string deadline = std::to_string(options.deadline.count()) + " ms";
-        if (end.culprit == rank)
+        if (end.culprit == rank && ranks == 1)
+            end.text += "nothing came from this rank itself within " + deadline + ",";
+        else if (end.culprit == rank)
             end.text += "another rank waited for this one for " + deadline + " and gave up,";
         else
             end.text += "nothing came" + (end.culprit >= 0 ? " from " + name_of(end.culprit) : std::string()) +

@@ -106,6 +106,12 @@ class job_core {
     }
     /// The status with which the job ended, if it has; the first writer's.
     [[nodiscard]] status failed() const noexcept;
+    /// failed() for a call that will report it: this rank knows then.
+    [[nodiscard]] status failed_for_call() noexcept {
+        const status s = failed();
+        if (s != status::ok) note_rank_knows();
+        return s;
+    }
     /// What ended the job, in this rank's words, up to " while this rank ...".
     struct ending {
         status why = status::ok;

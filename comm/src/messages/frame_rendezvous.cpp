@@ -139,7 +139,7 @@ bool frame_rendezvous::take_decline(std::uint32_t record) noexcept {
 void frame_rendezvous::take_withdrawn(std::uint32_t record) noexcept {
     message_operation* r = std::exchange(receiving_[record], nullptr);
     if (r == nullptr && rdma_) r = rdma_->declined(record);
-    if (r != nullptr) core_.fail_withdrawn(*r); // otherwise it was withdrawn, too, or wanted no bytes
+    if (r != nullptr) core_.receive_another(*r); // otherwise it was withdrawn, too, or wanted no bytes
 }
 
 void frame_rendezvous::tell_refused() noexcept {

@@ -50,8 +50,17 @@ unexpected_message* matching::find(int from, int tag, std::uint32_t context) con
 
 void matching::post(message_operation& receive) noexcept {
     receive.posted_as = ++posted_;
+    receive.from_any = receive.peer == any_source;
     receive.state = operation_state::posted;
     posted_for(receive).push(receive);
+}
+
+void matching::post_again(message_operation& receive) noexcept {
+    receive.state = operation_state::posted;
+    operation_list& list = posted_for(receive);
+    message_operation* later = list.first;
+    while (later != nullptr && later->posted_as < receive.posted_as) later = later->next;
+    list.insert(receive, later);
 }
 
 void matching::abandon() noexcept {

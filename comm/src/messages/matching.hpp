@@ -62,6 +62,8 @@ class matching {
     void remove(unexpected_message& m) noexcept { of(m.source).unexpected.remove(m); }
     /// Pre: there is no message for it yet.
     void post(message_operation& receive) noexcept;
+    /// Posts a receive anew, in its old place: the message that it met was withdrawn.  Pre: as post().
+    void post_again(message_operation& receive) noexcept;
     void withdraw(message_operation& receive) noexcept { posted_for(receive).remove(receive); }
     /// The messenger ends, and all posted receives with it.
     void abandon() noexcept;

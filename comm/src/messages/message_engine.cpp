@@ -57,14 +57,8 @@ void message_engine::irecv(message_request& r, std::span<std::byte> into, int fr
                            std::uint32_t context) noexcept {
     if (!can_come(from, tag) || !r.done()) return core_.misuse(false, from, tag, !r.done());
     message_operation& receive = start_operation(r, into.data(), into.size(), from, tag, context);
-    unexpected_message* m = matching_.find(from, tag, context);
-    if (m != nullptr && !core_.is_immediate(m->bytes)) { // its sender may have withdrawn it since
-        link_to(m->source).progress();
-        m = matching_.find(from, tag, context);
-    }
-    if (m != nullptr) {
-        link_to(m->source).receive_kept(receive, *m);
-        matching_.remove(*m);
+    if (unexpected_message* const m = find(from, tag, context)) {
+        receive_kept(receive, *m);
         count_unattended();
         return;
     }
@@ -72,6 +66,25 @@ void message_engine::irecv(message_request& r, std::span<std::byte> into, int fr
     if (from == any_source || !core_.options.test_on_init) return;
     if (message_link& l = link_to(from); l.network) l.network->progress();
 }
+
+unexpected_message* message_engine::find(int from, int tag, std::uint32_t context) noexcept {
+    unexpected_message* m = matching_.find(from, tag, context);
+    if (m == nullptr || core_.is_immediate(m->bytes)) return m;
+    link_to(m->source).progress(); // which takes in withdrawals
+    while ((m = matching_.find(from, tag, context)) != nullptr && link_to(m->source).discard_if_withdrawn(*m)) {
+    }
+    return m;
+}
+
+void message_engine::receive_another(message_operation& r) noexcept {
+    if (r.is_withdrawn || core_.state != status::ok) return r.finish();
+    if (r.from_any) r.peer = any_source;
+    r.info = {};
+    if (unexpected_message* const m = find(r.peer, r.tag, r.context)) return receive_kept(r, *m);
+    matching_.post_again(r);
+}
+
+void messenger_core::receive_another(message_operation& receive) noexcept { owner.engine->receive_another(receive); }
 
 bool message_engine::try_send_immediate(std::span<const std::byte> data, int to, int tag,
                                         std::uint32_t context) noexcept {
@@ -85,7 +98,7 @@ bool message_engine::try_send_immediate(std::span<const std::byte> data, int to,
 
 bool message_engine::try_receive_immediate(std::span<std::byte> into, int from, int tag, std::uint32_t context,
                                            message_info& info) noexcept {
-    if (!is_rank(from) || core_.state != status::ok) return false;
+    if (!is_rank(from) || has_failed()) return false;
     message_link& l = link_to(from);
     if (!l.shm || !matching_.nothing_waits(from)) return false;
     if (!l.shm->try_receive(into, tag, context, patience(), info)) return false;
@@ -100,7 +113,7 @@ int message_engine::patience() const noexcept {
 
 bool message_engine::try_complete_receive(message_operation& r, int patience) noexcept {
     if (r.state != operation_state::posted || r.peer == any_source) return r.done();
-    if (core_.state != status::ok) return false;
+    if (has_failed()) return false;
     message_link& l = link_to(r.peer);
     if (!l.shm || !matching_.is_next(r)) return false;
     if (!l.shm->try_receive({r.data, r.bytes}, r.tag, r.context, patience, r.info)) return false;
@@ -214,6 +227,10 @@ status message_engine::wait(std::size_t count, OperationAt&& operation_at, IsSet
     if (core_.state != status::ok) return core_.state;
     awaited_operations<OperationAt, IsSettled> operations(count, operation_at, is_settled, how);
     if (operations.done()) return core_.state;
+    if (const status ended = core_.job.failed_for_call(); ended != status::ok) {
+        core_.fail(ended, *operations.first(), operations.unsettled_besides(*operations.first()));
+        return ended;
+    }
     const std::uint64_t begin = longest ? ticks() : 0;
     std::uint64_t moved = core_.moved.count();
     waiter waiting(core_.job);
@@ -329,7 +346,7 @@ bool message_engine::probe(int from, int tag, std::uint32_t context, message_inf
     if (core_.state == status::misused) return false;
     const flag_scope running(in_own_call_);
     progress();
-    if (const unexpected_message* const m = matching_.find(from, tag, context)) {
+    if (const unexpected_message* const m = find(from, tag, context)) {
         info = {m->source, m->tag, m->bytes};
         return true;
     }

@@ -61,6 +61,9 @@ class message_engine {
     status wait_probe(int from, int tag, std::uint32_t context, message_info& info) noexcept;
     /// Called when a request is destroyed while under way.
     void withdraw(message_request& r) noexcept;
+    /// The message that a receive had met is withdrawn by its sender: the receive takes the next one, unless it is being
+    /// withdrawn itself.
+    void receive_another(message_operation& r) noexcept;
 
     [[nodiscard]] status state() const noexcept { return core_.state; }
     [[nodiscard]] std::string pending() const;
@@ -112,11 +115,23 @@ class message_engine {
     [[nodiscard]] bool has_started(const message_operation& o) const noexcept;
     /// The rank that has left, so that no message of `peer` can come; of any_source, all others have. -1: it can.
     [[nodiscard]] int gone(int peer) const noexcept;
+    /// Will the next wait fail?
+    [[nodiscard]] bool has_failed() const noexcept {
+        return core_.state != status::ok || core_.job.failed() != status::ok;
+    }
     [[nodiscard]] bool is_rank(int r) const noexcept { return static_cast<std::size_t>(r) < links_.size(); }
     [[nodiscard]] bool can_come(int from, int tag) const noexcept {
         return (is_rank(from) || from == any_source) && tag >= any_tag;
     }
     [[nodiscard]] message_link& link_to(int rank) noexcept { return links_[rank]; }
+    /// The oldest unexpected message that such a receive would get, and whose sender has not withdrawn it. nullptr:
+    /// none.
+    [[nodiscard]] unexpected_message* find(int from, int tag, std::uint32_t context) noexcept;
+    /// Gives the receive that message.
+    void receive_kept(message_operation& r, unexpected_message& m) noexcept {
+        link_to(m.source).receive_kept(r, m);
+        matching_.remove(m);
+    }
 
     comm::job job_;
     messenger_core core_;

@@ -48,7 +48,6 @@ std::string message_engine::pending() const {
     else if (core_.state == status::misused)
         text += ": ranks are 0 to " + std::to_string(core_.job.ranks - 1) + ", tags not negative";
     if (failed.queued) text += ", for which there is no room until earlier ones are received";
-    if (failed.withdrawn) text += ", whose message its sender withdrew";
     if (failed.more > 0) text += ", and " + std::to_string(failed.more) + " more";
     return text;
 }

@@ -138,6 +138,13 @@ class ring_reader {
         }
         return {};
     }
+    /// Has the message arrived, too, that comes after this one?  Pre: p is next().
+    [[nodiscard]] bool has_another_behind(place p) const noexcept {
+        const std::uint64_t slot = p.slot != nullptr ? 1 : 0;
+        const awaited another(ring_->of(cells_taken_ + 1 - slot), slots_[(slots_taken_ + slot) % link_layout::slots],
+                              taken() + 2);
+        return another.look() != arrival::none;
+    }
     /// Copies the payload of an immediate message from where it lies. By branches, which the core predicts: it would
     /// wait for an address that depends on what has arrived.
     [[gnu::always_inline]] void copy(std::byte* to, place from, std::size_t bytes) const noexcept {

@@ -42,10 +42,9 @@ struct failed_wait {
     bool is_send = false;
     int peer = 0, tag = 0;
     std::uint64_t room = 0, message_bytes = 0;
-    std::size_t more = 0;   ///< number of other operations that it waited for, too
-    bool withdrawn = false; ///< by its sender
-    bool in_use = false;    ///< its request was under way already
-    bool queued = false;    ///< a send that has not found room
+    std::size_t more = 0; ///< number of other operations that it waited for, too
+    bool in_use = false;  ///< its request was under way already
+    bool queued = false;  ///< a send that has not found room
 };
 
 struct messenger_core {
@@ -74,14 +73,8 @@ struct messenger_core {
         receive.finish();
     }
     void fail(status why, const message_operation& o, std::size_t more, std::uint64_t message_bytes = 0) noexcept;
-    /// The message for a receive was withdrawn by its sender: no failure if the receive is being withdrawn, too.
-    void fail_withdrawn(message_operation& receive) noexcept {
-        if (state == status::ok && !receive.is_withdrawn) {
-            fail(job.left_by(receive.info.source), receive, 0);
-            failed.withdrawn = true;
-        }
-        receive.finish();
-    }
+    /// The message that a receive had met is withdrawn by its sender: the receive takes the next one.
+    void receive_another(message_operation& receive) noexcept;
     /// Fails with status::misused: no such peer or tag, or a request that is `in_use`.
     void misuse(bool is_send, int peer, int tag, bool in_use = false) noexcept {
         if (state != status::ok) return;

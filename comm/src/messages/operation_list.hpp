@@ -16,11 +16,13 @@ struct operation_list {
         (last ? last->next : first) = &o;
         last = &o;
     }
-    void push_front(message_operation& o) noexcept {
-        o.before = nullptr;
-        o.next = first;
-        (first ? first->before : last) = &o;
-        first = &o;
+    void push_front(message_operation& o) noexcept { insert(o, first); }
+    /// In front of `later`; at the end if that is nullptr.
+    void insert(message_operation& o, message_operation* later) noexcept {
+        o.next = later;
+        o.before = later ? later->before : last;
+        (o.before ? o.before->next : first) = &o;
+        (later ? later->before : last) = &o;
     }
     void remove(message_operation& o) noexcept {
         (o.before ? o.before->next : first) = o.next;

@@ -11,12 +11,6 @@ namespace {
 /// How often a send in a stream looks for room for its copy: some microseconds.
 constexpr std::uint32_t patience = 1000;
 
-announcement announcement_in(const std::byte* payload) noexcept {
-    announcement a;
-    std::memcpy(&a, payload, sizeof a);
-    return a;
-}
-
 } // namespace
 
 shm_link::shm_link(messenger_core& core, matching& m, int peer, message_place own, message_place theirs,
@@ -64,6 +58,12 @@ bool shm_link::arrive(ring_reader::place p) noexcept {
     }
     const envelope m{peer_, cell.tag, cell.context, cell.message_bytes()};
     const bool immediate = core_.is_immediate(m.bytes);
+    if (!immediate && is_withdrawn(p)) {
+        large_.discard(announcement_in(cell.payload));
+        ++core_.counts.withdrawn;
+        take(p);
+        return true;
+    }
     if (message_operation* const r = matching_.match(m)) {
         if (immediate) {
             in_.copy(r->data, p, core_.begin_receive(*r, m));
@@ -91,19 +91,14 @@ void shm_link::receive_kept(message_operation& r, unexpected_message& m) noexcep
 }
 
 void shm_link::receive_announced(message_operation& r, const envelope& m, const std::byte* payload) noexcept {
-    const announcement a = announcement_in(payload);
-    const std::size_t bytes = core_.begin_receive(r, m);
-    if (is_lost(a)) {
-        large_.discard(a);
-        return core_.fail_withdrawn(r);
-    }
-    large_.receive(r, bytes, a); // even if it wants no bytes, so that the send ends
+    // Even if it wants no bytes, so that the send ends.
+    large_.receive(r, core_.begin_receive(r, m), announcement_in(payload));
 }
 
 bool shm_link::take_announced_alone(ring_reader::place p, std::span<std::byte> into, message_info& info) noexcept {
     if (p.cell->bytes != message_cell::announced) return false;
     const announcement a = announcement_in(p.cell->payload);
-    if (a.bytes > into.size() || is_lost(a) || !large_.try_receive_alone(into.data(), a)) return false;
+    if (a.bytes > into.size() || is_withdrawn(p) || !large_.try_receive_alone(into.data(), a)) return false;
     info = {peer_, p.cell->tag, a.bytes};
     take(p);
     ++core_.counts.arrived;
@@ -126,9 +121,7 @@ bool shm_link::discard_withdrawn() noexcept {
     bool any = false;
     for (unexpected_message *m = matching_.first_kept(peer_), *next; m != nullptr; m = next) {
         next = m->next;
-        if (!is_announced(*m) || !large_.is_withdrawn(announcement_in(m->payload()))) continue;
-        discard(*m);
-        any = true;
+        any |= discard_if_withdrawn(*m);
     }
     return any;
 }

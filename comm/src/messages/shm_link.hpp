@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
 
@@ -67,6 +68,12 @@ class shm_link {
     }
     /// A receive meets a message that arrived before it.
     void receive_kept(message_operation& r, unexpected_message& m) noexcept;
+    /// Has the sender withdrawn an unexpected message? Then it is discarded.
+    bool discard_if_withdrawn(unexpected_message& m) noexcept {
+        if (!is_announced(m) || !large_.is_withdrawn(announcement_in(m.payload()))) return false;
+        discard(m);
+        return true;
+    }
     void withdraw(message_operation& o) noexcept {
         large_.withdraw(o);
         tell_withdrawn();
@@ -129,9 +136,15 @@ class shm_link {
     void take_withdrawal(const announcement& a) noexcept;
     /// Discards all unexpected messages whose sends are withdrawn, without a notice.  False: there are none.
     bool discard_withdrawn() noexcept;
-    /// Has the sender destroyed its messenger before the message was received? The buffer may hold anything by now.
-    [[nodiscard]] bool is_lost(const announcement& a) const noexcept {
-        return peer_has_left() && large_.is_withdrawn(a);
+    /// Is the announced message at p, which comes next, withdrawn? Looks only if the sender has done something since,
+    /// because that takes a line of its memory.
+    [[nodiscard]] bool is_withdrawn(ring_reader::place p) const noexcept {
+        return (in_.has_another_behind(p) || peer_has_left()) && large_.is_withdrawn(announcement_in(p.cell->payload));
+    }
+    [[nodiscard]] static announcement announcement_in(const std::byte* payload) noexcept {
+        announcement a;
+        std::memcpy(&a, payload, sizeof a);
+        return a;
     }
     [[nodiscard]] bool is_announced(const unexpected_message& m) const noexcept { return !core_.is_immediate(m.bytes); }
     void discard(unexpected_message& m) noexcept;

@@ -205,26 +205,30 @@ void shm_rendezvous::copy_shared(message_operation& r, send_record& record, cons
 void shm_rendezvous::advance_receive(message_operation& r) noexcept {
     send_record& record = their_records_[r.record];
     const std::uint64_t bytes = r.info.bytes <= r.bytes ? r.info.bytes : 0; // too long: nothing is copied
-    if (!(r.state == operation_state::staged ? copied_from_staging(r, record, bytes)
-                                             : copied_by_both(r, record, bytes)))
-        return;
+    const outcome now =
+        r.state == operation_state::staged ? copied_from_staging(r, record, bytes) : copied_by_both(r, record, bytes);
+    if (now == outcome::under_way) return;
     receiving_.remove(r);
     record.set(r.near.generation, send_record::received);
-    r.finish();
+    if (now == outcome::withdrawn)
+        core_.receive_another(r);
+    else
+        r.finish();
 }
 
-bool shm_rendezvous::copied_by_both(message_operation& r, send_record& record, std::uint64_t bytes) noexcept {
+shm_rendezvous::outcome shm_rendezvous::copied_by_both(message_operation& r, send_record& record,
+                                                       std::uint64_t bytes) noexcept {
     const std::uint64_t said = record.sender_pieces.load(std::memory_order_acquire);
     const std::uint64_t theirs = said & ~(send_record::withdrawn | send_record::refused);
     if (r.near.pieces_done + theirs >= pieces_of(bytes)) {
-        if (!r.piece_was_refused && (said & send_record::refused) == 0) return true;
+        if (!r.piece_was_refused && (said & send_record::refused) == 0) return outcome::complete;
         r.near.fallback_source = nullptr;
         ask_for_staging(r, record); // all of it again
-        return false;
+        return outcome::under_way;
     }
     if (r.near.fallback_source != nullptr && is_idle(r, record))
         copy_shared(r, record, {const_cast<std::byte*>(std::exchange(r.near.fallback_source, nullptr)), 0, 0}, bytes);
-    return false;
+    return outcome::under_way;
 }
 
 bool shm_rendezvous::is_idle(message_operation& r, const send_record& record) const noexcept {
@@ -232,7 +236,8 @@ bool shm_rendezvous::is_idle(message_operation& r, const send_record& record) co
 }
 
 /// `staged` is the number of pieces placed there so far, `read` the number of those that were read.
-bool shm_rendezvous::copied_from_staging(message_operation& r, send_record& record, std::uint64_t bytes) noexcept {
+shm_rendezvous::outcome shm_rendezvous::copied_from_staging(message_operation& r, send_record& record,
+                                                            std::uint64_t bytes) noexcept {
     constexpr std::uint64_t piece = link_layout::staging_bytes;
     // Loaded first: what a withdrawn sender has staged is all that there will be.
     const bool withdrawn = (record.sender_pieces.load(std::memory_order_acquire) & send_record::withdrawn) != 0;
@@ -243,19 +248,17 @@ bool shm_rendezvous::copied_from_staging(message_operation& r, send_record& reco
         record.receiver.read.store(r.near.pieces_done + 1, std::memory_order_release);
         core_.moved.note(peer_);
     }
-    if (r.near.pieces_done >= pieces_of(bytes, piece)) return true;
+    if (r.near.pieces_done >= pieces_of(bytes, piece)) return outcome::complete;
     if (r.near.fallback_source != nullptr && (withdrawn || is_idle(r, record))) {
         const buffer_place source{reinterpret_cast<std::uint64_t>(std::exchange(r.near.fallback_source, nullptr)), 0};
         if (memory_.at(source).read(r.data, 0, bytes)) {
             --core_.counts.staged;
             ++core_.counts.direct;
             ++core_.counts.read;
-            return true;
+            return outcome::complete;
         }
     }
-    if (!withdrawn) return false;
-    core_.fail_withdrawn(r);
-    return true;
+    return withdrawn ? outcome::withdrawn : outcome::under_way;
 }
 
 void shm_rendezvous::advance_send(message_operation& s) noexcept {

@@ -121,9 +121,9 @@ class shm_rendezvous {
     void ask_for_staging(message_operation& r, send_record& record) noexcept;
     /// Takes the next step of a receive in which its sender has a part.
     void advance_receive(message_operation& r) noexcept;
-    /// False: pieces are still missing.
-    bool copied_by_both(message_operation& r, send_record& record, std::uint64_t bytes) noexcept;
-    bool copied_from_staging(message_operation& r, send_record& record, std::uint64_t bytes) noexcept;
+    enum class outcome { under_way, complete, withdrawn };
+    outcome copied_by_both(message_operation& r, send_record& record, std::uint64_t bytes) noexcept;
+    outcome copied_from_staging(message_operation& r, send_record& record, std::uint64_t bytes) noexcept;
     void withdraw_receive(message_operation& r) noexcept;
     /// Takes the remaining pieces, so that the sender copies none of them, and waits for those that it has begun.
     void stop_sender(const message_operation& r, send_record& record) noexcept;

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -20,11 +21,19 @@ namespace {
 constexpr int bcast_tag = 1 << 30, reduce_tag = bcast_tag + 1;
 constexpr int values_at_once = 64; // in one global_sum
 
+/// Err: input_error: more than memory holds, as a negative number of MPI's would be.
+std::size_t bytes_of(std::size_t count, datatype type) {
+    constexpr std::size_t most = std::numeric_limits<std::ptrdiff_t>::max();
+    if (count > most / size_of(type))
+        throw input_error("a message of " + std::to_string(count) + " elements of " + std::to_string(size_of(type)) +
+                          " bytes: more than memory holds; is the count negative?");
+    return count * size_of(type);
+}
 std::span<const std::byte> bytes_of(const void* p, std::size_t count, datatype type) {
-    return {static_cast<const std::byte*>(p), count * size_of(type)};
+    return {static_cast<const std::byte*>(p), bytes_of(count, type)};
 }
 std::span<std::byte> bytes_of(void* p, std::size_t count, datatype type) {
-    return {static_cast<std::byte*>(p), count * size_of(type)};
+    return {static_cast<std::byte*>(p), bytes_of(count, type)};
 }
 void tell(receive_status* s, const message_info& info) {
     if (s != nullptr) *s = {info.source, info.tag, info.bytes};

@@ -68,8 +68,8 @@ void mpi_world::require_opened(int code, const mpi_launch& launch, const std::fi
                         "program again");
     }
     if (code == HALOCLINE_MPI_NO_COMMUNICATOR) {
-        throw input_error("MPI: what was given is no communicator of " + version_ + " (" + path.string() +
-                          "), or MPI_Init was not called: " + launch.evidence +
+        throw input_error("MPI: what was given is MPI_COMM_NULL or no communicator of " + version_ + " (" +
+                          path.string() + "), or MPI_Init was not called: " + launch.evidence +
                           "; if its MPI is another one, name that in HALOCLINE_MPI");
     }
     if (code == HALOCLINE_MPI_INTERCOMMUNICATOR) {

@@ -153,7 +153,8 @@ ofi_provider choose_ofi_provider(std::string_view wish, std::string_view address
     if (!p.list) {
         throw input_error("libfabric has no provider " + (wish.empty() ? "" : "'" + std::string(wish) + "' ") +
                           "that can do RMA writes with remote completion data or tagged messages on reliable " +
-                          "datagrams; it has " + ofi_provider_names());
+                          "datagrams; it has " + ofi_provider_names() +
+                          (wish == "shm" ? "; 'shm' also needs room in /dev/shm" : ""));
     }
     if (goes_over_ip(*p.list)) p.list = at_address(std::move(p.list), p.tagged, std::string(address));
     p.name = std::string(p.list->fabric_attr->prov_name) + (p.tagged ? ",tagged" : "");

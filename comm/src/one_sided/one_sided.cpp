@@ -62,6 +62,7 @@ std::size_t exposure::bytes_at(std::size_t n) const noexcept {
 template <class Done>
 status exposure::until(std::optional<std::size_t> of, Done done) noexcept {
     segment_->poll();
+    if (status_ == status::ok) status_ = segment_->job.core().failed_for_call();
     if (status_ != status::ok) return status_;
     const status s =
         segment_->await(of ? &segment_->neighbours[*of] : nullptr, [&] { return done() || status_ != status::ok; });
@@ -139,8 +140,16 @@ status exposure::await(std::size_t n) noexcept {
 }
 
 status exposure::put(std::size_t n, std::span<const std::byte> from, std::size_t offset) noexcept {
+    if (status_ != status::ok || !has_neighbour(n)) return status_;
+    if (started_ == completed_)
+        misuse("put() without start(); outside of epochs there is put_signal()");
+    else if (rma_segment::told(segment_->neighbours[n], posts) < started_)
+        misuse("put() to a neighbour that has not posted; await() it, or ask ready()");
+    return write(n, from, offset);
+}
+
+status exposure::write(std::size_t n, std::span<const std::byte> from, std::size_t offset) noexcept {
     if (status_ != status::ok) return status_;
-    if (!has_neighbour(n)) return status_;
     if (offset > bytes_at(n) || from.size() > bytes_at(n) - offset) {
         misuse("put() beyond the end of the neighbour's memory: see bytes_at()");
         return status_;
@@ -167,8 +176,8 @@ bool exposure::has_signal(int signal) noexcept {
 }
 
 status exposure::put_signal(std::size_t n, std::span<const std::byte> from, std::size_t offset, int signal) noexcept {
-    if (!has_signal(signal)) return status_;
-    if (put(n, from, offset) != status::ok) return status_;
+    if (!has_signal(signal) || !has_neighbour(n)) return status_;
+    if (write(n, from, offset) != status::ok) return status_;
     const rma_segment::neighbour& peer = segment_->neighbours[n];
     status_ = segment_->add_one(peer, static_cast<std::size_t>(signal) * sizeof(signal_counter));
     if (status_ == status::ok) status_ = segment_->flush(peer);

@@ -63,7 +63,7 @@ bool remote_calls::put(std::size_t n, std::uint32_t function, const void* argume
 template <class Done>
 status remote_calls::await(std::optional<std::size_t> of, Done&& done) {
     const int rank = of ? segment_->neighbours[*of].rank : -1;
-    status s = status::ok;
+    status s = segment_->job.core().failed_for_call();
     for (waiter waiting(segment_->job.core()); s == status::ok && !done();) {
         const std::uint64_t before = of ? done_[*of] : 0;
         if (run() == 0)

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <utility>
 
 namespace coarse_solve_test {
 namespace {
@@ -209,6 +210,27 @@ TEST(BadInput, IsToldBeforeTheDemoConfigurationIsMade) {
 
     EXPECT_EQ(nowhere.exit_code, 2) << nowhere.err;
     EXPECT_EQ(nowhere.out.find("generating"), std::string::npos) << nowhere.out;
+}
+
+/// As on hosts that have a file of their own, or none.
+TEST(BadInput, AFileThatOnlyOneRankCannotReadIsToldWithThatRank) {
+    const scratch_folder scratch;
+    for (const char* folder : {"0", "1"}) std::filesystem::create_directory(scratch / folder);
+    write_smooth(scratch / "0/g.ildg", {4, 4, 4, 4});
+    write_source(scratch / "0/b.lime", {4, 4, 4, 4});
+    const auto in_folders_of_their_own = [&](const std::string& arguments) {
+        return run_command(bin + "/halocline-run -n 2 -- sh -c 'cd " + (scratch / "") + "$HALOCLINE_RANK; exec " + bin +
+                           "/coarse_solve " + arguments + "'");
+    };
+    const auto gauge = in_folders_of_their_own("--gauge g.ildg");
+    std::filesystem::copy_file(scratch / "0/g.ildg", scratch / "1/g.ildg");
+    const auto source = in_folders_of_their_own("--gauge g.ildg --rhs file:b.lime");
+
+    for (const auto& [run, file] : {std::pair{gauge, "g.ildg"}, {source, "b.lime"}}) {
+        const std::string text = std::string("'") + file + "': can't be opened: No such file or directory (rank 1 on ";
+        EXPECT_EQ(run.exit_code, 2) << run.out;
+        EXPECT_NE(run.err.find(text), std::string::npos) << run.err;
+    }
 }
 
 } // namespace

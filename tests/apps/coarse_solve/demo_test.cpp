@@ -2,6 +2,8 @@
 #include "program.hpp"
 #include "smooth_configuration.hpp"
 
+#include <cstddef>
+#include <cstring>
 #include <fstream>
 #include <sstream>
 
@@ -116,6 +118,69 @@ TEST(Demo, ParametersThatAllowNoHierarchyAreAResult) {
     EXPECT_NE(why.find("what they should be? (m0 = -3.999999999999, csw = 0)"), std::string::npos) << why;
     EXPECT_EQ(result["solution"], "");
     EXPECT_FALSE(std::filesystem::exists(x));
+}
+
+/// As above, but exactly: the operator itself can't be made.
+TEST(Demo, ASiteLocalTermThatIsSingularIsAResult) {
+    const scratch_folder scratch;
+    const std::string gauge = scratch / "4444.ildg";
+    write_smooth(gauge, {4, 4, 4, 4});
+    for (const int n : {1, 2}) {
+        const json result = solve(ranks(n), "--vectors 6 --m0 -4 --csw 0 --gauge " + gauge, 1);
+
+        EXPECT_EQ(result["status"], "no_hierarchy");
+        EXPECT_FALSE(result["converged"]);
+        EXPECT_EQ(result["true_relative_residual"], 1);
+        const std::string why = result["notes"][0];
+        EXPECT_EQ(why.find("the site-local term (4 + m0 + clover) is singular at site "), 0U) << why;
+        EXPECT_NE(why.find("(m0 = -4, csw = 0)"), std::string::npos) << why;
+    }
+}
+
+TEST(Demo, ItsOwnConfigurationIfDamagedIsToldWithWhatToDo) {
+    const scratch_folder scratch;
+    const std::string file = scratch / "demo-8.8.8.8-beta6.0.ildg";
+    write_smooth(file, {8, 8, 8, 8});
+    std::string bytes = halocline_test::read_text(file);
+    const std::string whole = bytes;
+    bytes[bytes.size() / 2] ^= 1;
+    for (const std::string& damaged : {bytes, whole.substr(0, whole.size() / 2)}) {
+        std::ofstream(file, std::ios::binary) << damaged;
+
+        const auto run = run_command("env HALOCLINE_DATA_DIR=" + (scratch / "") + " " + on_ranks(2, "--vectors 4"));
+
+        EXPECT_EQ(run.exit_code, 2) << run.out;
+        EXPECT_NE(run.err.find("'" + file + "': "), std::string::npos) << run.err;
+        EXPECT_NE(run.err.find("; it is the demo configuration: remove it, and it is made anew"), std::string::npos)
+            << run.err;
+    }
+}
+
+TEST(Demo, LinksThatWereRoundedTo32BitsAreSolvedOnIfAskedFor) {
+    const scratch_folder scratch;
+    const std::string gauge = scratch / "rounded";
+    const auto made =
+        run_command(bin + "/generate_gauge --grid 4.4.4.4 --thermalisation 2 --sweeps 0 --output " + gauge);
+    ASSERT_EQ(made.exit_code, 0) << made.err;
+    std::string bytes = halocline_test::read_text(gauge);
+    constexpr std::size_t head = 24;
+    for (std::size_t at = head; at + sizeof(double) <= bytes.size(); at += sizeof(double)) {
+        double value = 0;
+        std::memcpy(&value, &bytes[at], sizeof value);
+        value = static_cast<float>(value);
+        std::memcpy(&bytes[at], &value, sizeof value);
+    }
+    std::ofstream(gauge, std::ios::binary) << bytes;
+    const std::string arguments = "--m0 0.1 --setup 1 --vectors 8 --gauge " + gauge;
+
+    const auto refused = run_command(on_ranks(2, arguments)),
+               solved = run_command(on_ranks(2, "--reunitarise " + arguments));
+
+    EXPECT_EQ(refused.exit_code, 2) << refused.out;
+    EXPECT_NE(refused.err.find("a link misses SU(3) by "), std::string::npos) << refused.err;
+    EXPECT_NE(refused.err.find("--reunitarise accepts them"), std::string::npos) << refused.err;
+    EXPECT_EQ(solved.exit_code, 0) << solved.err;
+    EXPECT_NE(solved.out.find("its links missed SU(3) by at most "), std::string::npos) << solved.out;
 }
 
 /// Links of one, periodic, without a mass: constant fields are mapped to 0.

@@ -23,7 +23,8 @@
 namespace halocline::amg {
 
 /// These links and parameters allow no hierarchy: test vectors vanish, overflow or depend on each other, or a diagonal
-/// block of the coarse operator is singular. It shows only in the set-up, after hours perhaps.
+/// block of the coarse operator is singular, which shows only in the set-up, after hours perhaps; or the operator's
+/// site-local term is.
 class no_hierarchy : public input_error {
     using input_error::input_error;
 };
@@ -33,8 +34,9 @@ class no_hierarchy : public input_error {
 class solver {
   public:
     /// Collective.
-    /// Err: on every rank: input_error (an option out of range, or that differs between ranks; links and parameters
-    /// that dirac::wilson_clover refuses; cuts inside blocks, with the rank grids that would do; a cut over another
+    /// Err: on every rank: no_hierarchy: the operator's site-local term is singular, as for m0 = -4 and csw = 0;
+    /// input_error (an option out of range, or that differs between ranks; links and parameters that
+    /// dirac::wilson_clover refuses; cuts inside blocks, with the rank grids that would do; a cut over another
     /// number of ranks; blocks that don't divide the lattice; too many vectors for a block); out_of_memory; job_error.
     solver(const comm::job& j, const lattice::decomposition& cut, const dirac::padded_links& links,
            const dirac::wilson_parameters& p, const solver_options& options = {});

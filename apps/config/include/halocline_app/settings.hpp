@@ -30,6 +30,7 @@ struct settings {
     std::string gauge; ///< empty: the demo's own configuration
     std::optional<lattice::coordinate> grid;
     lattice::coordinate tile{1, 1, 1, 1};
+    bool reunitarise = false;
     std::optional<lattice::coordinate> rank_grid;
     bool order_by_nodes = true; ///< rank_order
     // [operator]

@@ -183,7 +183,7 @@ class channel_set {
     /// ok. If false, call wait(). Polls only channels that arrive in memory, one after the other: the next message may
     /// arrive at any moment, and polling all lanes takes as long as a flag.
     [[nodiscard]] bool arrives_soon(std::uint64_t epoch) const noexcept {
-        bool all = status_ == status::ok;
+        bool all = status_ == status::ok && ended_->load(std::memory_order_relaxed) == 0;
         for_each_lane([&]<class C>(const std::vector<C>& lane) {
             if constexpr (requires(const C& c) { c.arrived(epoch), c.check(epoch); })
                 for (const C& c : lane)
@@ -268,6 +268,8 @@ class channel_set {
     void* worker_ = nullptr;                                 // this set's entry in work_in_every_wait()
     std::uint64_t waits_yielded_ = 0, fruitless_tests_ = 0;
     status status_ = status::ok;
+    static constexpr std::atomic<std::uint32_t> never_ended{0};
+    const std::atomic<std::uint32_t>* ended_ = &never_ended; ///< not 0: the job has ended (failure_record::state)
 };
 
 /// Checks that peers name each other; an exchange between ranks that don't would hang.  Collective.

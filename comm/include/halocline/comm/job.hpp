@@ -106,7 +106,9 @@ struct rank_info {
     int node = 0; ///< nodes are numbered from 0, in the order of their lowest ranks
 };
 
-/// A rank died, or a wait failed. Every surviving rank throws this with the same culprit.
+/// A rank died, or a wait failed. Of a death, a deadline and abort() every rank throws this with the same culprit. A rank
+/// that merely closes its end, because an exception ends it, is the culprit for those that wait for it; they may become
+/// that for others.
 class rank_failure : public job_error {
   public:
     rank_failure(const std::string& text, status why, int culprit, int pid, std::string host, std::string operation)
@@ -191,7 +193,8 @@ class job {
     void progress() const noexcept;
     /// Writes a line on stderr that names this rank, for what no call can report.
     void warn(std::string_view text) const noexcept;
-    /// Reports to every rank that this one gives up, and why. Their waits end with status::aborted.
+    /// Reports to every rank that this one gives up, and why. The next waits of all, this one's included, end with
+    /// status::aborted, whatever has arrived.
     void abort(std::string_view why) const noexcept;
     /// Throws the exception for a hot-path object's bad status; `operation` is what was waited for.
     [[noreturn]] void fail(status why, std::string_view operation) const;

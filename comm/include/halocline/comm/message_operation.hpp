@@ -61,9 +61,10 @@ enum class operation_state : std::uint8_t {
 /// One send or receive.
 struct message_operation {
     operation_state state = operation_state::done;
-    bool is_waited_for = false;     ///< a send whose caller does nothing else until it is done
-    bool piece_was_refused = false; ///< a large message within a node: the system did not let this end copy a piece
-    bool is_withdrawn = false;      ///< its request is being destroyed
+    bool is_waited_for : 1 = false;     ///< a send whose caller does nothing else until it is done
+    bool piece_was_refused : 1 = false; ///< a large message within a node: the system did not let this end copy a piece
+    bool is_withdrawn : 1 = false;      ///< its request is being destroyed
+    bool from_any : 1 = false;          ///< a receive from any rank; `peer` may name that of the message it has met
     int peer = any_source, tag = any_tag;
     std::uint32_t context = 0;
     std::uint32_t record = 0; ///< a large message: its record at the sender

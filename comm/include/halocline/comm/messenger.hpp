@@ -30,10 +30,10 @@ class message_engine; // private: comm/src/messages/message_engine.hpp
 /// One send or receive under way. It lies in the caller's memory, so their number is unlimited; it must not move until
 /// it is done, and may then be reused. Destroying it earlier withdraws it. A message that a withdrawn receive has
 /// already matched counts as received for its sender. Afterwards nobody writes into a receive's buffer or, over a
-/// network, reads a send's: if the bytes are already on their way, the destructor waits. A large message that no
-/// receive has met when its receiver learns that the send was withdrawn is discarded: later receives and probes don't
-/// see it. One that has met its receive by then may still be read from the send's buffer within a node, and is
-/// received; over a network, if its bytes have not come, the receive is status::aborted.
+/// network, reads a send's: if the bytes are already on their way, the destructor waits. A large message whose send is
+/// withdrawn before its receiver looks for it (later than a barrier after the withdrawal, say) is discarded: receives
+/// and probes don't see it, and a receive that has met it, but not yet got its bytes, gets the next message. Only within
+/// a node one that the receiver is reading right now may still be received, with whatever the send's buffer then holds.
 class message_request {
   public:
     message_request() = default;

@@ -82,8 +82,8 @@ class exposure {
     /// Over a network this may wait for room, and a large put waits until the network has read `from`. There, puts to
     /// overlapping memory may take effect in any order, unless the target has meanwhile told this rank that the first
     /// has arrived.
-    /// Pre: ready(n) or await(n).  Err: status::misused if the bytes don't all lie inside the neighbour's memory, or if
-    /// there is no neighbour n.
+    /// Err: status::misused outside of an epoch; before neighbour n has posted (ready(n) or await(n)); if the bytes don't
+    /// all lie inside the neighbour's memory; if there is no neighbour n.
     status put(std::size_t n, std::span<const std::byte> from, std::size_t offset) noexcept;
     /// Ends the epoch: all neighbours may read what was put to them. Waits for those that have not posted yet.
     [[nodiscard]] status complete() noexcept;
@@ -105,6 +105,8 @@ class exposure {
     /// Waits for neighbour `of`, or for any.
     template <class Done>
     status until(std::optional<std::size_t> of, Done done) noexcept;
+    /// put() and put_signal(), whatever the epoch.  Pre: there is such a neighbour.
+    status write(std::size_t n, std::span<const std::byte> from, std::size_t offset) noexcept;
     bool came(std::size_t n, int half, std::uint64_t epoch) noexcept;
     [[nodiscard]] bool completed(std::size_t& n) noexcept;
     [[nodiscard]] bool failed_meanwhile(std::size_t n) noexcept;

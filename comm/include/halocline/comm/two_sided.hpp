@@ -2,7 +2,8 @@
 // Send and receive as published two-sided programs call them: MPI's arguments in MPI's order, on matched messages
 // (messenger.hpp), and the collectives of a few values that such programs need. For running such programs side by side
 // with MPI; new code uses the messenger, or better a plan.
-// Differences: the communicator is an object, a failure is an exception, and there are only contiguous types.
+// Differences: the communicator is an object, a failure is an exception, there are only contiguous types, and the number
+// of messages that wait for their receives is limited (messenger_options::unexpected).
 #pragma once
 
 #include <halocline/comm/job.hpp>
@@ -90,7 +91,7 @@ class communicator {
 /// the same order.  Cost: no message.
 [[nodiscard]] communicator dup(const communicator& c);
 
-// Each function does what its namesake in MPI does.  Err: rank_failure.
+// Each function does what its namesake in MPI does.  Err: rank_failure; input_error: a count that no memory holds.
 void send(const void* buffer, std::size_t count, datatype type, int to, int tag, communicator& c);
 void recv(void* buffer, std::size_t count, datatype type, int from, int tag, communicator& c,
           receive_status* s = nullptr);

@@ -22,9 +22,13 @@ namespace halocline::dirac {
 /// Cost:  rounding of one addition and one multiplication per number.
 void change_spin_basis(lattice::field<double>& psi);
 
-/// The spinors of this rank's box from a file that lattice::open_spinor_file() opened, verified, in the operator's
-/// basis. Collective.  Err: input_error on every rank: a file that changed or is damaged, or whose lattice is not the
-/// one that was cut; a cut over another number of ranks.
+/// lattice::open_spinor_file() on every rank. Collective.
+/// Err: input_error on every rank. It names the rank and the host that can't read the file, unless it is the only host.
+lattice::spinor_file open_spinors(const comm::job& j, const std::string& path);
+
+/// The spinors of this rank's box from a file that was opened, verified, in the operator's basis. Collective.
+/// Err: input_error on every rank: a file that changed or is damaged, or whose lattice is not the one that was cut; a
+/// cut over another number of ranks.
 lattice::field<double> read_spinors(const comm::job& j, const lattice::decomposition& cut,
                                     const lattice::spinor_file& file);
 

@@ -4,6 +4,7 @@
 // lanes; hops between ranks go through half-spinors in a halo plan. Ref: [Luescher2003, Frommer2014].
 #pragma once
 
+#include <halocline/base/error.hpp>
 #include <halocline/comm/global_sum.hpp>
 #include <halocline/comm/job.hpp>
 #include <halocline/comm/status.hpp>
@@ -21,6 +22,11 @@
 
 namespace halocline::dirac {
 
+/// Odd-even preconditioning needs the inverse of the site-local term, 4 + m0 + clover, on a site where there is none.
+class singular_local_term : public input_error {
+    using input_error::input_error;
+};
+
 /// D = D_block + sum over the 8 faces of hops that cross a block boundary in that direction.
 /// T is float or double. Fields: 24 components, the operator's site order.
 template <class T>
@@ -30,8 +36,8 @@ class wilson_clover {
   public:
     /// Collective.  Err: on every rank: input_error: no `order`, one that is not blocked, or of another box; blocks
     /// that differ between ranks; a cut over another number of ranks, links of another cut; parameters that are not
-    /// finite, that differ between ranks, or with which the term of a site that block_solve() inverts is singular, as
-    /// for m0 = -4 and csw = 0; out_of_memory; job_error.
+    /// finite, or that differ between ranks; singular_local_term: such parameters that the term of a site that
+    /// block_solve() inverts is singular, as for m0 = -4 and csw = 0; out_of_memory; job_error.
     wilson_clover(const comm::job& j, const lattice::decomposition& cut, const padded_links& links,
                   const wilson_parameters& p, std::shared_ptr<const lattice::site_order> order);
     ~wilson_clover();

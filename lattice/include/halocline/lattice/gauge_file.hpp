@@ -28,6 +28,7 @@ struct gauge_file {
     int real_bytes = 8;           ///< 4 or 8
     int rows = 3;                 ///< NERSC: 2 or 3
     bool big_endian = false;
+    bool rounded_to_32_bits = false;  ///< set by the caller: 64 bits that are verified only as precisely as 32
     std::optional<double> plaquette;  ///< Re tr / 3, if recorded
     std::optional<double> link_trace; ///< mean Re tr U / 3 (NERSC), if recorded
     double plaquette_digit = 0;       ///< a unit of the last digit that NERSC's or ILDG's text records, at most 1e-4
