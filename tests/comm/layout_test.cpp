@@ -44,7 +44,8 @@ struct known_layout {
 constexpr known_layout known[]{{1, 0x092f2f302f248ea6},  {2, 0x346c6f79324e38b2},  {3, 0xc5147cec20e3781f},
                                {4, 0x7a718f2675f72361},  {5, 0xee2977c8e55d87ac},  {6, 0x2537bf23d579736c},
                                {7, 0x1b6a2042a3dd8d51},  {8, 0x48b6b95407b336d7},  {9, 0x0da60f27804fbb2d},
-                               {10, 0x10361473e44ff274}, {11, 0x10361473e44ff274}, {12, 0xf667c55988588f9f}};
+                               {10, 0x10361473e44ff274}, {11, 0x10361473e44ff274}, {12, 0xf667c55988588f9f},
+                               {13, 0x877e4399d4832884}};
 
 std::uint64_t fingerprint_of(std::string_view bytes) { // FNV-1a
     std::uint64_t h = 0xcbf29ce484222325;
@@ -109,8 +110,7 @@ void add_slabs(facts& all) {
     all.add("  behind a direct channel's block at", shm_joint_direct_channel::copy_at(1000));
     const auto link = std::make_unique<link_layout>();
     all.add_object("link_layout", *link, link->farewell, link->cells_taken, link->slots_taken, link->ring.of(0),
-                   link->ring.of(1), link->slot[0], link->slot[1], link->slot[1].cell, *link->slot[1].line(0),
-                   link->record[0], link->record[1]);
+                   link->ring.of(1), link->slot[0], link->slot[1], link->slot[1].cell, *link->slot[1].line(0));
     const ring_cell& in_ring = link->ring.of(0);
     const message_cell& c = in_ring;
     all.add_object("message_cell", c, c.number, c.tag, c.context, c.bytes, c.slots_taken, c.payload);
@@ -118,13 +118,13 @@ void add_slabs(facts& all) {
     all.add("message_cell kinds", message_cell::withdrawn);
     const announcement a;
     all.add_object("announcement", a, a.bytes, a.place.address, a.place.in_slab, a.generation, a.record);
-    const send_record& s = link->record[0];
+    const auto box = std::make_unique<outbox>();
+    const send_record& s = box->record[0];
     all.add_object("send_record", s, s.receiver.state, s.receiver.target, s.receiver.read, s.receiver.looked_at, s.next,
                    s.sender_pieces, s.staged);
     all.add("phases", send_record::phases * send_record::received + send_record::pushed);
     all.add("message_bell", sizeof(message_bell));
-    const auto box = std::make_unique<outbox>();
-    all.add_object("outbox", *box, box->staging[1], box->copy[0], box->copy[1]);
+    all.add_object("outbox", *box, box->record[1], box->staging[1], box->copy[0], box->copy[1]);
     for (const std::uint64_t bytes : {10'000u, 1'000'000u, 10'000'000u}) all.add("piece", piece_bytes(bytes));
 }
 

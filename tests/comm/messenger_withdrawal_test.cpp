@@ -25,7 +25,7 @@ namespace {
 using namespace halocline_test::messages;
 using halocline_test::idle_barrier;
 
-constexpr std::uint64_t more_than_records = 100; // a sender has 64 for each peer
+constexpr std::uint64_t more_than_records = messenger_options::most_large + 36; // that a sender has for each peer
 
 std::pmr::memory_resource* heap() { return std::pmr::new_delete_resource(); }
 
@@ -130,6 +130,9 @@ TEST(MessengerBetweenRanks, AMessageWithdrawnBeforeABarrierIsNotReceivedAfterIt)
     on_ranks({}, [](const job& j) {
         messenger m(j);
         for (const std::size_t n : {std::size_t{5000}, std::size_t{300'000}, std::size_t{3} << 20}) {
+            const bool is_announced =
+                n > 100'000 || j.members()[1].transport == "shm" || j.members()[0].transport == "shm";
+            if (!is_announced) continue; // over a network it has left
             bytes data(n, &j.memory());
             for (int round = 0; round < 20; ++round) {
                 if (j.rank() == 0) {

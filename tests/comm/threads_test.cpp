@@ -369,7 +369,7 @@ TEST(Threads, AGatherIsToldFromEveryOtherCall) {
     const std::pair<std::string, collective> calls[] = {
         {"broadcast", [](const job& j) { (void)j.broadcast("value", 0); }},
         {"barrier", [](const job& j) { j.barrier(); }},
-        {"agree", [](const job& j) { j.agree("the grid", "4.4.4.4"); }},
+        {"a check that settings agree", [](const job& j) { j.agree("the grid", "4.4.4.4"); }},
         {"a decision on errors", [](const job& j) { j.collectively([] {}); }},
         {"exchange",
          [](const job& j) {

@@ -93,10 +93,16 @@ struct joint {
     }
 };
 
+/// A call begins.  Err: rank_failure if the job has ended, whatever the others' messages say that have come.
+void require_job(job_core& core, std::string_view operation) {
+    if (const status s = core.failed_for_call(); s != status::ok) core.raise(s, operation);
+}
+
 /// The ranks' values joined in order of rank, the same on every rank.  Err: rank_failure, which includes ranks in
 /// different calls.
 std::string combine_as(job_core& core, call kind, std::string mine, const mail::joiner& join,
                        std::string_view operation) {
+    require_job(core, operation);
     if (core.ranks == 1) return mine;
     const auto join_alike = [&](const std::string& lower, const std::string& upper, int first) {
         joint low = joint::of(lower);
@@ -274,8 +280,10 @@ std::vector<std::string> job::exchange(std::span<const int> peers, std::span<con
             messages.push_back(opened(call::exchange, out[i]));
         }
     }
+    constexpr std::string_view operation = "a set-up exchange with its peers";
+    require_job(*core_, operation);
     if (others.empty()) return in;
-    std::vector<std::string> got = core_->setup_mail->exchange(others, messages, "a set-up exchange with its peers");
+    std::vector<std::string> got = core_->setup_mail->exchange(others, messages, operation);
     for (std::size_t i = 0, k = 0; i < peers.size(); ++i) {
         if (peers[i] == rank()) continue;
         strip(*core_, call::exchange, peers[i], got[k]);

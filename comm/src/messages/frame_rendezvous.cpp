@@ -31,7 +31,7 @@ void frame_rendezvous::progress() noexcept {
     recall_withdrawn();
     called_for_.for_each([this](message_operation& s) { send_pieces(s); });
     if (rdma_) rdma_->progress(called_for_);
-    call_for_withdrawn();
+    call_for_not_wanted();
     calling_.for_each([this](message_operation& r) { call(r); });
 }
 
@@ -155,8 +155,8 @@ void frame_rendezvous::recall_withdrawn() noexcept {
         [this](std::uint32_t record) { return frames_.append({.kind = frame_item::recalled, .record = record}); });
 }
 
-void frame_rendezvous::call_for_withdrawn() noexcept {
-    not_called_.take_while(
+void frame_rendezvous::call_for_not_wanted() noexcept {
+    not_wanted_.take_while(
         [this](std::uint32_t record) { return frames_.append({.kind = frame_item::call, .record = record}); });
 }
 
@@ -174,7 +174,7 @@ void frame_rendezvous::withdraw(message_operation& o) noexcept {
         return;
     case operation_state::calling:
         calling_.remove(o);
-        not_called_.add(o.record);
+        not_wanted_.add(o.record);
         return;
     case operation_state::admitted:
         rdma_->withdraw(o);

@@ -38,10 +38,8 @@ class frame_rendezvous {
     [[nodiscard]] bool take_invitation(std::uint32_t record, std::uint64_t bytes, const std::byte* ticket) noexcept;
     [[nodiscard]] bool take_decline(std::uint32_t record) noexcept;
     void take_withdrawn(std::uint32_t record) noexcept;
-    /// The records of withdrawn sends that the peer may give back, because it was informed.
-    [[nodiscard]] record_set recalled() const noexcept { return withdrawn_.without(untold_); }
-    /// The peer has given back those of these records among `given_back`.
-    void take_back(record_set given_back) noexcept { withdrawn_.remove(given_back); }
+    /// Receiver: no receive wants the message of that record; its sender waits for a call.
+    void call_in_vain(std::uint32_t record) noexcept { not_wanted_.add(record); }
 
     void withdraw(message_operation& o) noexcept;
     void abandon() noexcept;
@@ -61,20 +59,21 @@ class frame_rendezvous {
     void tell_refused() noexcept;
     /// Informs the receiver of sends that were withdrawn before it called for them: it may never do so.
     void recall_withdrawn() noexcept;
-    /// Calls for no bytes on behalf of receives that were withdrawn before they called; their senders wait for a call.
-    void call_for_withdrawn() noexcept;
+    /// Calls for no bytes of messages that nobody wants.
+    void call_for_not_wanted() noexcept;
 
     messenger_core& core_;
     message_frames& frames_;
     send_records& records_;
-    message_operation* announced_[send_records::records]{}; ///< sends, by record
-    operation_list called_for_;                             ///< sends whose receiver has called
-    operation_list calling_;                                ///< receives that still have to call
-    message_operation* receiving_[send_records::records]{}; ///< receives that have called, by the sender's record
-    record_set withdrawn_;  ///< announced sends that were withdrawn, until the peer calls for them or gives them back
+    message_operation* announced_[messenger_options::most_large]{}; ///< sends, by record
+    operation_list called_for_;                                     ///< sends whose receiver has called
+    operation_list calling_;                                        ///< receives that still have to call
+    message_operation*
+        receiving_[messenger_options::most_large]{}; ///< receives that have called, by the sender's record
+    record_set withdrawn_;  ///< announced sends that were withdrawn, until the peer calls for them
     record_set untold_;     ///< of these, until the peer is informed
     record_set refused_;    ///< called for in vain, until the peer is informed
-    record_set not_called_; ///< the peer's, whose receive was withdrawn before it called
+    record_set not_wanted_; ///< the peer's, for which nobody has called, nor will
     std::optional<rdma_rendezvous> rdma_;
 };
 

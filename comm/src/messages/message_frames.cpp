@@ -19,7 +19,8 @@ bool message_frames::send(bool also_empty) noexcept {
     // Everything that arrived and was received, plus the free room among the unexpected ones.
     const std::uint64_t credit = core_.options.unexpected + messages_came_ - matching_.kept(peer_);
     // Both travel with other items if possible.
-    if (stream_.is_empty() && !also_empty && !credit_is_due(credit) && !records_are_due()) return false;
+    constexpr std::size_t most_untold = 8; // places that don't justify a frame of their own
+    if (stream_.is_empty() && !also_empty && !credit_is_due(credit) && give_back_.size() < most_untold) return false;
     if (!stream_.can_send()) return false;
     const frame_head head{credit_told_ = credit, std::exchange(give_back_, {}).bits()};
     std::memcpy(stream_.frame, &head, sizeof head);
@@ -32,13 +33,6 @@ bool message_frames::credit_is_due(std::uint64_t credit) const noexcept {
     const std::uint64_t more = credit - credit_told_;
     const bool is_blocked = messages_came_ == credit_told_; // then this rank may be waiting for the peer's next message
     return more >= std::max<std::uint64_t>(1, core_.options.unexpected / 4) || (is_blocked && more > 0);
-}
-
-bool message_frames::records_are_due() const noexcept {
-    constexpr std::size_t most_untold = 8; // that don't justify a frame of their own
-    const std::size_t untold = give_back_.size();
-    const bool is_blocked = untold + kept_.size() == send_records::records; // the others are of messages under way
-    return untold >= most_untold || (is_blocked && untold > 0);
 }
 
 bool message_frames::read_head(std::span<const std::byte>& frame, std::uint64_t& given_back) noexcept {

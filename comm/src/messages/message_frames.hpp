@@ -4,8 +4,8 @@
 //
 // Credit: each frame states how many messages its reader may have sent in total, so that everything that arrives finds
 // room and frames are always taken whole. A message too long to be kept among the unexpected ones has its own place at
-// the receiver, that of its send record, which the head gives back when a receive has the bytes. Changes of heads and
-// items raise layout_number (job/layout_number.hpp).
+// the receiver, which a head gives back when a receive has the bytes; while all places are taken, messages are announced
+// instead. Changes of heads and items raise layout_number (job/layout_number.hpp).
 #pragma once
 
 #include "matching.hpp"
@@ -24,10 +24,8 @@ namespace halocline::comm {
 constexpr std::size_t smallest_frame = 2048; ///< has room for an immediate message
 
 struct frame_head {
-    std::uint64_t credit = 0; ///< messages that the reader may have sent, since set-up
-    /// The reader's records whose whole messages were received or whose withdrawn messages were discarded, one bit
-    /// each.
-    std::uint64_t given_back = 0;
+    std::uint64_t credit = 0;     ///< messages that the reader may have sent, since set-up
+    std::uint64_t given_back = 0; ///< places of the reader's whole messages that were received, one bit each
 };
 
 /// What follows the head, each followed by its payload.
@@ -40,10 +38,10 @@ struct frame_item {
         invite,    ///< receiver: write the first `bytes` of that message where the following ticket says
         decline,   ///< sender: nothing will be written there; the message comes in pieces
         withdrawn, ///< sender: the call was in vain; no (further) byte of the message will come
-        recalled,  ///< sender: the announcement is withdrawn; if no receive has met it, its record is given back
+        recalled,  ///< sender: the announcement is withdrawn; if no receive has met it, it is called for in vain
     };
     std::uint32_t kind = message;
-    std::uint32_t record = 0; ///< of the send, at its sender
+    std::uint32_t record = 0; ///< of the send, at its sender; `whole`: the message's place at the receiver
     std::int32_t tag = 0;
     std::uint32_t context = 0;
     std::uint64_t bytes = 0;
@@ -82,11 +80,8 @@ class message_frames {
         framed_.push(s);
     }
     void withdraw(message_operation& s) noexcept { framed_.remove(s); }
-    /// The message of that record, the peer's, has come before its receive; and has met one, or was withdrawn.
-    void keep(std::uint32_t record) noexcept { kept_.add(record); }
-    void keep_no_more(std::uint32_t record) noexcept { kept_.remove(record); }
-    /// The next head will give this record back to the peer.
-    void give_back(std::uint32_t record) noexcept { give_back_.add(record); }
+    /// The next head will give this place back to the peer.
+    void give_back(std::uint32_t place) noexcept { give_back_.add(place); }
     /// Sends the frame if it holds anything or credit is due, and if the channel may send.  False: not sent.
     bool flush() noexcept { return send(false); }
     /// Sends the empty frames that the peer needs in order to continue.
@@ -127,8 +122,6 @@ class message_frames {
     bool send(bool also_empty) noexcept;
     /// Is the credit so much more than was told, or the peer without any, that it has to go now?
     [[nodiscard]] bool credit_is_due(std::uint64_t credit) const noexcept;
-    /// The same of records to give back.
-    [[nodiscard]] bool records_are_due() const noexcept;
     void stop(status s) noexcept;
 
     messenger_core& core_;
@@ -138,9 +131,7 @@ class message_frames {
     // Credit, in messages since set-up.
     std::uint64_t messages_sent_ = 0, may_send_;    ///< sent to the peer, and the number it allows
     std::uint64_t messages_came_ = 0, credit_told_; ///< received from the peer, and the number it was allowed
-    /// The peer's records that a receive or a withdrawal has emptied, to be reported in the next head.
-    record_set give_back_;
-    record_set kept_;       ///< the peer's records of messages that no receive has met
+    place_set give_back_;   ///< the peer's places that receives have emptied, to be reported in the next head
     operation_list framed_; ///< sends whose last bytes are in the frame being filled
     bool closed_ = false;
 };

@@ -4,7 +4,8 @@
 // senders, as in Hybrid MPI, costs each message a second cache line that moves between cores.)
 //
 // A rank's slab holds a bell, and for each peer of its node a link (a farewell line, credit for its sends, the ring of
-// what that peer sends and the slots of its longer messages, records of its own large sends to that peer) and an outbox.
+// what that peer sends and the slots of its longer messages) and an outbox (records of its own large sends to that peer,
+// and copies).
 // Changes raise layout_number (job/layout_number.hpp).
 #pragma once
 
@@ -134,12 +135,12 @@ struct send_record {
     alignas(64) std::atomic<std::uint64_t> next{0}; ///< next piece to copy, by either; staging: has the sender begun?
     alignas(64) std::atomic<std::uint64_t> sender_pieces{0}; ///< taken by the sender, with one of the marks below
     std::atomic<std::uint64_t> staged{0};                    ///< pieces placed in the staging area so far
+    std::uint64_t own_generation = 0;                        ///< of the latest send, for the sender
     static constexpr std::uint64_t withdrawn = std::uint64_t{1} << 63; ///< there will be no more
     static constexpr std::uint64_t refused = std::uint64_t{1} << 62;   ///< the system refused the sender a piece
 };
 
 struct link_layout {
-    static constexpr std::size_t records = messenger_options::most_large;
     static constexpr std::size_t slots = 4;          ///< few, so that their lines stay in caches
     static constexpr std::size_t staging_pieces = 8; // some are written while others are read
     static constexpr std::size_t staging_bytes = 16 * 1024;
@@ -152,7 +153,6 @@ struct link_layout {
     std::atomic<std::uint64_t> slots_taken{0};
     cell_ring ring;
     message_slot slot[slots]; ///< one numbering covers both: the next message is in one of two places
-    alignas(128) send_record record[records];
 };
 
 /// By this a rank finds out that a peer has no room left for its next message, while it has nothing under way itself.
@@ -174,9 +174,11 @@ class alignas(128) message_bell {
     std::atomic<std::uint64_t> rung_{0};
 };
 
-/// What a rank copies for one peer: pieces of large sends that the peer can't read, and whole sends. It takes memory
-/// only once it is used.
+/// A rank's large sends to one peer, and what it copies for them: pieces of sends that the peer can't read, and whole
+/// sends. It takes memory only once it is used, and holds nothing before that: a record is made for its first send.
 struct outbox {
+    static constexpr std::uint32_t records = messenger_options::most_large;
+    send_record record[records];
     std::byte staging[link_layout::staging_pieces][link_layout::staging_bytes];
     std::byte copy[link_layout::copies][link_layout::copy_bytes];
 };

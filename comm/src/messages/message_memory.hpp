@@ -9,6 +9,7 @@
 #include <halocline/comm/detail/control_line.hpp>
 #include <halocline/comm/detail/copy_bytes.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <new>
 #include <utility>
@@ -16,7 +17,7 @@
 
 namespace halocline::comm {
 
-static_assert(alignof(link_layout) <= alignof(control_line)); // as slab blocks are
+static_assert(std::max(alignof(link_layout), alignof(outbox)) <= alignof(control_line)); // as slab blocks are
 
 /// What one rank's slab holds for its messages with one peer.
 struct message_place {

@@ -107,8 +107,9 @@ void message_engine::connect_shm() {
     cards = job_.exchange(near_, cards);
     const std::uint32_t id = core.next_plan_id++;
     const path wish = core.options.path;
-    const message_streams streams(wish,
-                                  core.ranks > 1 && leaves_streaming(wish) ? measured_costs(job_) : unmeasured_costs());
+    const costs c = core.ranks > 1 && leaves_streaming(wish) ? measured_costs(job_) : unmeasured_costs();
+    const receiving_policy receiving(wish, c, core_.options);
+    const sending_policy sending(wish, c);
     for (std::size_t i = 0; i < near_.size(); ++i) {
         const int peer = near_[i];
         wire_reader card(cards[i]);
@@ -118,7 +119,7 @@ void message_engine::connect_shm() {
         theirs.box = reinterpret_cast<outbox*>(core.peer_base[peer] + card.number<std::uint64_t>());
         theirs.moves_skip_waits = card.number<std::uint32_t>() != 0;
         const peer_memory memory(core, peer, card.number<memory_probe::told>(), core_.options.read_processes);
-        link_to(peer).shm.emplace(core_, matching_, peer, (*memory_)[i], theirs, memory, streams, id);
+        link_to(peer).shm.emplace(core_, matching_, peer, (*memory_)[i], theirs, memory, receiving, sending, id);
     }
     job_.barrier(); // the probes have been read
 }

@@ -9,24 +9,24 @@ namespace halocline::comm {
 
 network_link::network_link(messenger_core& core, matching& m, int peer, std::size_t frame_bytes)
     : core_(core), matching_(m), frames_(core, m, peer, frame_bytes),
-      whole_(std::make_unique_for_overwrite<std::byte[]>(send_records::records * frames_.most_whole())), // not touched
+      whole_(std::make_unique_for_overwrite<std::byte[]>(whole_places * frames_.most_whole())), // not touched
       large_(core, frames_, records_) {}
 
 bool network_link::try_send(message_operation& s) noexcept {
     const bool immediate = core_.is_immediate(s.bytes);
-    if (!frames_.has_credit() || (!immediate && records_.all_taken())) return false;
-    const std::uint32_t record = immediate ? 0 : records_.next();
-    const bool whole = !immediate && s.bytes <= frames_.most_whole();
+    const bool whole = !immediate && s.bytes <= frames_.most_whole() && !places_.all_taken();
+    const bool announced = !immediate && !whole;
+    if (!frames_.has_credit() || (announced && records_.all_taken())) return false;
+    const std::uint32_t record = announced ? records_.next() : whole ? places_.next() : 0;
     if (!frames_.append({whole ? frame_item::whole : frame_item::message, record, s.tag, s.context, s.bytes}, s.data,
-                        immediate || whole ? s.bytes : 0))
+                        announced ? 0 : s.bytes))
         return false;
     frames_.use_credit();
-    if (!immediate) records_.take();
-    if (whole) sent_whole_.add(record);
-    if (immediate || whole)
-        frames_.finish_with_frame(s);
+    if (whole) sent_whole_.add(places_.take());
+    if (announced)
+        large_.announced(s, records_.take());
     else
-        large_.announced(s, record);
+        frames_.finish_with_frame(s);
     frames_.flush();
     return true;
 }
@@ -41,7 +41,7 @@ void network_link::progress() noexcept {
 // What came over the wire is not trusted unchecked: a wrong frame ends the job, not this process.
 status network_link::read_frame(std::span<const std::byte> frame) noexcept {
     std::uint64_t given_back = 0;
-    if (!frames_.read_head(frame, given_back) || !take_back(record_set(given_back))) return status::wrong_data;
+    if (!frames_.read_head(frame, given_back) || !take_back(place_set(given_back))) return status::wrong_data;
     while (frame.size() >= sizeof(frame_item)) {
         frame_item i;
         std::memcpy(&i, frame.data(), sizeof i);
@@ -49,18 +49,18 @@ status network_link::read_frame(std::span<const std::byte> frame) noexcept {
         const bool carries = i.kind == frame_item::piece || i.kind == frame_item::whole ||
                              (i.kind == frame_item::message && core_.is_immediate(i.bytes));
         const std::size_t payload = i.kind == frame_item::invite ? sizeof(bulk_ticket) : carries ? i.bytes : 0;
-        if (i.record >= send_records::records || !frame_stream::holds(frame.size(), payload)) return status::wrong_data;
+        const std::uint32_t records = i.kind == frame_item::whole ? whole_places : messenger_options::most_large;
+        if (i.record >= records || !frame_stream::holds(frame.size(), payload)) return status::wrong_data;
         if (!read_item(i, frame.data())) return status::wrong_data;
         frame = frame.subspan(frame_stream::padded(payload));
     }
     return status::ok;
 }
 
-bool network_link::take_back(record_set given_back) noexcept {
-    if (!given_back.is_within(sent_whole_, large_.recalled())) return false;
+bool network_link::take_back(place_set given_back) noexcept {
+    if (!given_back.is_within(sent_whole_)) return false;
     sent_whole_.remove(given_back);
-    large_.take_back(given_back);
-    given_back.for_each([this](std::uint32_t record) { records_.give_back(record); });
+    given_back.for_each([this](std::uint32_t place) { places_.give_back(place); });
     return true;
 }
 
@@ -99,7 +99,6 @@ bool network_link::read_message(const frame_item& i, const std::byte* payload) n
         return true;
     }
     const kept_message k{i.record, whole};
-    frames_.keep(i.record);
     std::memcpy(kept->payload(), &k, sizeof k);
     if (whole) copy_bytes(whole_message_at(i.record), payload, i.bytes);
     return true;
@@ -111,8 +110,7 @@ void network_link::read_recall(std::uint32_t record) noexcept {
     };
     unexpected_message* const m = matching_.find_kept(frames_.peer(), is_it);
     if (m == nullptr) return;
-    frames_.keep_no_more(record);
-    frames_.give_back(record);
+    large_.call_in_vain(record);
     matching_.remove(*m);
     ++core_.counts.withdrawn;
 }
@@ -120,17 +118,16 @@ void network_link::read_recall(std::uint32_t record) noexcept {
 void network_link::receive_kept(message_operation& r, unexpected_message& m) noexcept {
     if (core_.is_immediate(m.bytes)) return core_.deliver_immediate(r, m.what(), m.payload());
     const kept_message k = kept_in(m);
-    frames_.keep_no_more(k.record);
     if (k.whole)
         receive_whole(r, m.what(), k.record, whole_message_at(k.record));
     else
         large_.receive(r, k.record, core_.begin_receive(r, m.what()));
 }
 
-void network_link::receive_whole(message_operation& r, const envelope& m, std::uint32_t record,
+void network_link::receive_whole(message_operation& r, const envelope& m, std::uint32_t place,
                                  const std::byte* payload) noexcept {
     copy_bytes(r.data, payload, core_.begin_receive(r, m));
-    frames_.give_back(record);
+    frames_.give_back(place);
     ++core_.counts.whole;
     r.finish();
 }

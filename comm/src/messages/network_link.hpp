@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages between this rank and a peer over a network (docs/decisions/0025-messages-over-networks.md). One that fits
-// into a frame goes at once (message_frames.hpp). If it is longer than an immediate one it has a record, and with that
-// a place at its receiver, where it is kept if it is unexpected. frame_rendezvous handles larger ones.
+// into a frame goes at once (message_frames.hpp). If it is longer than an immediate one it has a place at its receiver,
+// where it is kept if it is unexpected. frame_rendezvous handles larger ones, and those for which there is no place.
 #pragma once
 
 #include "frame_rendezvous.hpp"
@@ -46,7 +46,7 @@ class network_link {
     /// What is kept of an unexpected message that is not immediate.
     struct kept_message {
         std::uint32_t record = 0;
-        bool whole = false; ///< the message lies in whole_message_at(record)
+        bool whole = false; ///< the message lies in whole_message_at(record), which is its place
     };
     [[nodiscard]] static kept_message kept_in(unexpected_message& m) noexcept {
         kept_message k;
@@ -55,25 +55,25 @@ class network_link {
     }
 
     status read_frame(std::span<const std::byte> frame) noexcept;
-    /// Takes back records of this end.  False: not all of them are the peer's to give.
-    [[nodiscard]] bool take_back(record_set given_back) noexcept;
+    /// Takes back places at the peer.  False: not all of them are the peer's to give.
+    [[nodiscard]] bool take_back(place_set given_back) noexcept;
     /// False: the item is impossible.
     bool read_item(const frame_item& i, const std::byte* payload) noexcept;
     bool read_message(const frame_item& i, const std::byte* payload) noexcept;
     /// The peer has withdrawn a send: if no receive has met the message, it is discarded.
     void read_recall(std::uint32_t record) noexcept;
-    void receive_whole(message_operation& r, const envelope& m, std::uint32_t record,
-                       const std::byte* payload) noexcept;
-    [[nodiscard]] std::byte* whole_message_at(std::uint32_t record) noexcept {
-        return whole_.get() + record * frames_.most_whole();
+    void receive_whole(message_operation& r, const envelope& m, std::uint32_t place, const std::byte* payload) noexcept;
+    [[nodiscard]] std::byte* whole_message_at(std::uint32_t place) noexcept {
+        return whole_.get() + place * frames_.most_whole();
     }
 
     messenger_core& core_;
     matching& matching_;
     message_frames frames_;
-    send_records records_;
-    record_set sent_whole_; ///< hold whole messages, until the peer gives them back
-    /// Unexpected whole messages: most_whole() bytes for each of the peer's records.
+    send_records records_{messenger_options::most_large};
+    send_records places_{whole_places}; ///< of whole messages, at the peer
+    place_set sent_whole_;              ///< hold some, until the peer gives them back
+    /// Unexpected whole messages: most_whole() bytes for each place.
     std::unique_ptr<std::byte[]> whole_;
     frame_rendezvous large_;
 };

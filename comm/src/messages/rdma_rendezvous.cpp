@@ -18,7 +18,7 @@ rdma_rendezvous::invitation rdma_rendezvous::invite(message_operation& r, operat
     bulk_ticket ticket;
     // Checked first, because once memory is open the sender must be informed.
     if (frames_.payload_room() < sizeof ticket) return invitation::later;
-    switch (bulk_->receive(r.record, {r.data, r.far.asked_bytes}, ticket)) {
+    switch (bulk_->receive(number_of(r.record), {r.data, r.far.asked_bytes}, ticket)) {
     case bulk_link::opening::busy: return invitation::later;
     case bulk_link::opening::refused: ++core_.counts.not_registered; return invitation::refused;
     case bulk_link::opening::open: break;
@@ -35,7 +35,7 @@ message_operation* rdma_rendezvous::declined(std::uint32_t record) noexcept {
     message_operation* declined = nullptr;
     invited_.for_each([&](message_operation& r) {
         if (r.record != record) return;
-        bulk_->give_up(record);
+        bulk_->give_up(number_of(record));
         invited_.remove(r);
         declined = &r;
     });
@@ -43,7 +43,7 @@ message_operation* rdma_rendezvous::declined(std::uint32_t record) noexcept {
 }
 
 void rdma_rendezvous::admit(message_operation& s, std::uint64_t bytes, const bulk_ticket& ticket) noexcept {
-    ticket_[s.record] = ticket;
+    ticket_[number_of(s.record)] = ticket;
     s.far.asked_bytes = bytes;
     s.far.moved_bytes = 0;
     s.state = operation_state::admitted;
@@ -70,7 +70,7 @@ void rdma_rendezvous::tell_declines() noexcept {
 
 void rdma_rendezvous::look_for_received() noexcept {
     invited_.for_each([&](message_operation& r) {
-        if (!bulk_->received(r.record)) return;
+        if (!bulk_->received(number_of(r.record))) return;
         invited_.remove(r);
         ++core_.counts.written;
         r.finish();
@@ -79,7 +79,7 @@ void rdma_rendezvous::look_for_received() noexcept {
 
 void rdma_rendezvous::write(message_operation& s, operation_list& called_for) noexcept {
     if (s.state == operation_state::admitted) {
-        switch (bulk_->send(s.record, {s.data, s.far.asked_bytes}, ticket_[s.record])) {
+        switch (bulk_->send(number_of(s.record), {s.data, s.far.asked_bytes}, ticket_[number_of(s.record)])) {
         case bulk_link::opening::busy: return;
         case bulk_link::opening::refused:
             ++core_.counts.not_registered;
@@ -92,7 +92,7 @@ void rdma_rendezvous::write(message_operation& s, operation_list& called_for) no
         }
         s.state = operation_state::writing;
     }
-    if (!bulk_->sent(s.record)) return;
+    if (!bulk_->sent(number_of(s.record))) return;
     // The receiver sees by itself when everything has arrived: no notice is needed, and the record may be reused.
     writing_.remove(s);
     records_.give_back(s.record);
@@ -113,7 +113,7 @@ void rdma_rendezvous::withdraw(message_operation& o) noexcept {
     if (!is_under_way(o)) return;
     // The job has ended, or the peer's part in it; the peer won't write any more.
     if (over) bulk_->cut();
-    if (o.state == operation_state::invited) bulk_->give_up(o.record);
+    if (o.state == operation_state::invited) bulk_->give_up(number_of(o.record));
     (o.state == operation_state::invited ? invited_ : writing_).remove(o);
 }
 

@@ -61,11 +61,12 @@ class rdma_rendezvous {
     message_frames& frames_;
     send_records& records_;
     std::unique_ptr<bulk_link> bulk_;
-    operation_list invited_;                      ///< receives whose memory is open to the peer
-    operation_list writing_;                      ///< sends to memory that is open to this rank: admitted, or under way
-    bulk_ticket ticket_[send_records::records]{}; ///< of these, by record
-    record_set declines_;                         ///< declined, until the peer is informed
-    static_assert(send_records::records == bulk_link::records); // a send's record also identifies its bytes there
+    operation_list invited_;                   ///< receives whose memory is open to the peer
+    operation_list writing_;                   ///< sends to memory that is open to this rank: admitted, or under way
+    bulk_ticket ticket_[bulk_link::records]{}; ///< of these, by number
+    record_set declines_;                      ///< declined, until the peer is informed
+    /// By which the network tells messages apart. Several records share one: it is busy until a message has arrived.
+    [[nodiscard]] static std::uint32_t number_of(std::uint32_t record) noexcept { return record % bulk_link::records; }
 };
 
 } // namespace halocline::comm

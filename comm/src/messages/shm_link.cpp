@@ -14,12 +14,13 @@ constexpr std::uint32_t patience = 1000;
 } // namespace
 
 shm_link::shm_link(messenger_core& core, matching& m, int peer, message_place own, message_place theirs,
-                   const peer_memory& memory, const message_streams& streams, std::uint32_t id)
+                   const peer_memory& memory, const receiving_policy& receiving, const sending_policy& sending,
+                   std::uint32_t id)
     : in_(*own.link, *theirs.link, theirs.moves_skip_waits), out_(*theirs.link, *own.link, own.moves_skip_waits),
       core_(core), matching_(m), peer_(peer), bell_(theirs.bell),
       farewell_(0, peer, id, 0, 0, reinterpret_cast<std::byte*>(&theirs.link->farewell),
                 reinterpret_cast<std::byte*>(&own.link->farewell)),
-      large_(core, peer, own, theirs, memory, streams) {}
+      outgoing_(core, peer, own, memory, sending), incoming_(core, peer, theirs, memory, receiving) {}
 
 bool shm_link::try_send_without_bell(message_operation& s) noexcept {
     if (core_.is_immediate(s.bytes)) {
@@ -27,11 +28,11 @@ bool shm_link::try_send_without_bell(message_operation& s) noexcept {
         s.finish();
         return true;
     }
-    if (large_.is_full() || !out_.has_cell()) return false;
+    if (outgoing_.is_full() || !out_.has_cell()) return false;
     message_operation* const announced = copied_if_quicker(s);
     if (announced == nullptr) return false;
     if (announced != &s) s.finish();
-    out_.announce([&] { return large_.announce(*announced); }, label_for(s.tag, s.context));
+    out_.announce([&] { return outgoing_.announce(*announced); }, label_for(s.tag, s.context));
     taken_at_announcement_ = in_.taken();
     return true;
 }
@@ -39,13 +40,13 @@ bool shm_link::try_send_without_bell(message_operation& s) noexcept {
 message_operation* shm_link::copied_if_quicker(message_operation& s) noexcept {
     if (s.bytes > link_layout::copy_bytes) return &s;
     if (is_in_stream(s)) {
-        message_operation* const copy = large_.copy(s);
+        message_operation* const copy = outgoing_.copy(s);
         // The receiver may want this message before those whose copies it has not read.
         return copy != nullptr || ++s.fruitless_polls < patience ? copy : &s;
     }
     // Reading the original would take the receiver a system call, or bring lines that this rank has to get back.
-    if (large_.is_mapped_there(s.data) && !large_.copying_pays(s)) return &s;
-    message_operation* const copy = large_.copy(s);
+    if (outgoing_.is_mapped_there(s.data) && !outgoing_.copying_pays(s)) return &s;
+    message_operation* const copy = outgoing_.copy(s);
     return copy != nullptr ? copy : &s;
 }
 
@@ -59,7 +60,7 @@ bool shm_link::arrive(ring_reader::place p) noexcept {
     const envelope m{peer_, cell.tag, cell.context, cell.message_bytes()};
     const bool immediate = core_.is_immediate(m.bytes);
     if (!immediate && is_withdrawn(p)) {
-        large_.discard(announcement_in(cell.payload));
+        incoming_.discard(announcement_in(cell.payload));
         ++core_.counts.withdrawn;
         take(p);
         return true;
@@ -92,13 +93,13 @@ void shm_link::receive_kept(message_operation& r, unexpected_message& m) noexcep
 
 void shm_link::receive_announced(message_operation& r, const envelope& m, const std::byte* payload) noexcept {
     // Even if it wants no bytes, so that the send ends.
-    large_.receive(r, core_.begin_receive(r, m), announcement_in(payload));
+    incoming_.receive(r, core_.begin_receive(r, m), announcement_in(payload), outgoing_.is_sending());
 }
 
 bool shm_link::take_announced_alone(ring_reader::place p, std::span<std::byte> into, message_info& info) noexcept {
     if (p.cell->bytes != message_cell::announced) return false;
     const announcement a = announcement_in(p.cell->payload);
-    if (a.bytes > into.size() || is_withdrawn(p) || !large_.try_receive_alone(into.data(), a)) return false;
+    if (a.bytes > into.size() || is_withdrawn(p) || !incoming_.try_receive_alone(into.data(), a)) return false;
     info = {peer_, p.cell->tag, a.bytes};
     take(p);
     ++core_.counts.arrived;
@@ -106,8 +107,8 @@ bool shm_link::take_announced_alone(ring_reader::place p, std::span<std::byte> i
 }
 
 void shm_link::tell_withdrawn() noexcept {
-    while (large_.has_untold() && out_.has_cell())
-        out_.announce([&] { return large_.take_untold(); }, label_for(0, 0), message_cell::withdrawn);
+    while (outgoing_.has_untold() && out_.has_cell())
+        out_.announce([&] { return outgoing_.take_untold(); }, label_for(0, 0), message_cell::withdrawn);
 }
 
 void shm_link::take_withdrawal(const announcement& a) noexcept {
@@ -127,7 +128,7 @@ bool shm_link::discard_withdrawn() noexcept {
 }
 
 void shm_link::discard(unexpected_message& m) noexcept {
-    large_.discard(announcement_in(m.payload()));
+    incoming_.discard(announcement_in(m.payload()));
     matching_.remove(m);
     ++core_.counts.withdrawn;
 }

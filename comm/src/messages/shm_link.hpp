@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages between this rank and a peer that shares its memory: immediate ones go through a ring of cells and a few
-// slots (message_ring.hpp), as do the announcements of large ones (shm_rendezvous.hpp).
+// slots (message_ring.hpp), as do the announcements of large ones (shm_outgoing.hpp).
 #pragma once
 
 #include "matching.hpp"
 #include "message_ring.hpp"
 #include "messenger_core.hpp"
-#include "shm_rendezvous.hpp"
+#include "shm_incoming.hpp"
+#include "shm_outgoing.hpp"
 
 #include <halocline/comm/detail/pause.hpp>
 #include <halocline/comm/detail/shm_channel.hpp>
@@ -23,7 +24,8 @@ class shm_link {
   public:
     /// `own` and `theirs`: for each other, in the two ranks' slabs. `id`: the messenger's, same on every rank.
     shm_link(messenger_core& core, matching& m, int peer, message_place own, message_place theirs,
-             const peer_memory& memory, const message_streams& streams, std::uint32_t id);
+             const peer_memory& memory, const receiving_policy& receiving, const sending_policy& sending,
+             std::uint32_t id);
 
     // Defined in the class so that they are inlined: an immediate message takes nothing else.
     /// Sends an immediate message.  False: no room yet.
@@ -63,27 +65,34 @@ class shm_link {
     void progress() noexcept {
         while (take_next()) {
         }
-        large_.progress();
-        if (large_.has_untold()) tell_withdrawn();
+        outgoing_.progress();
+        incoming_.progress();
+        if (outgoing_.has_untold()) tell_withdrawn();
     }
     /// A receive meets a message that arrived before it.
     void receive_kept(message_operation& r, unexpected_message& m) noexcept;
     /// Has the sender withdrawn an unexpected message? Then it is discarded.
     bool discard_if_withdrawn(unexpected_message& m) noexcept {
-        if (!is_announced(m) || !large_.is_withdrawn(announcement_in(m.payload()))) return false;
+        if (!is_announced(m) || !incoming_.is_withdrawn(announcement_in(m.payload()))) return false;
         discard(m);
         return true;
     }
     void withdraw(message_operation& o) noexcept {
-        large_.withdraw(o);
+        if (o.state == operation_state::announced)
+            outgoing_.withdraw(o);
+        else
+            incoming_.withdraw(o);
         tell_withdrawn();
     }
     /// The messenger ends.
-    void abandon() noexcept { large_.abandon(); }
+    void abandon() noexcept {
+        outgoing_.abandon();
+        incoming_.abandon();
+    }
     /// The last call: says farewell. Returns the line on which the peer's farewell will arrive.
     const control_line* close() noexcept;
     [[nodiscard]] bool peer_has_left() const noexcept { return shm_channel::closed(*farewell_.line()); }
-    [[nodiscard]] std::string describe() const { return large_.describe(); }
+    [[nodiscard]] std::string describe() const { return incoming_.describe() + outgoing_.describe(); }
 
   private:
     [[gnu::always_inline]] bool take_if_wanted(ring_reader::place p, std::span<std::byte> into, int tag,
@@ -139,7 +148,8 @@ class shm_link {
     /// Is the announced message at p, which comes next, withdrawn? Looks only if the sender has done something since,
     /// because that takes a line of its memory.
     [[nodiscard]] bool is_withdrawn(ring_reader::place p) const noexcept {
-        return (in_.has_another_behind(p) || peer_has_left()) && large_.is_withdrawn(announcement_in(p.cell->payload));
+        return (in_.has_another_behind(p) || peer_has_left()) &&
+               incoming_.is_withdrawn(announcement_in(p.cell->payload));
     }
     [[nodiscard]] static announcement announcement_in(const std::byte* payload) noexcept {
         announcement a;
@@ -154,9 +164,10 @@ class shm_link {
     messenger_core& core_;
     matching& matching_;
     int peer_;
-    message_bell* bell_;   ///< the peer's
-    shm_channel farewell_; ///< nothing else goes through it
-    shm_rendezvous large_;
+    message_bell* bell_;                                      ///< the peer's
+    shm_channel farewell_;                                    ///< nothing else goes through it
+    shm_outgoing outgoing_;                                   ///< large messages
+    shm_incoming incoming_;                                   ///< large messages
     std::uint64_t taken_at_announcement_ = ~std::uint64_t{0}; ///< in_.taken() at the last announcement
 };
 

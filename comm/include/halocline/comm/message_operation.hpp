@@ -45,7 +45,7 @@ enum class operation_state : std::uint8_t {
     announced, ///< a send whose receiver will copy it or call for it (announced_ of the link's or its rendezvous)
     posted,    ///< a receive that no message has matched (matching: of its peer, or of any source)
     framed,    ///< a send whose last bytes are in a frame not yet handed to the network (message_frames::framed_)
-    // Large messages within a node (shm_rendezvous::receiving_):
+    // Large messages within a node (shm_incoming::receiving_):
     synergistic, ///< a receive of which both ends copy a part
     staged,      ///< a receive that goes through copies in the sender's slab
     // Large messages over a network (frame_rendezvous):
@@ -64,6 +64,7 @@ struct message_operation {
     bool is_waited_for : 1 = false;     ///< a send whose caller does nothing else until it is done
     bool piece_was_refused : 1 = false; ///< a large message within a node: the system did not let this end copy a piece
     bool is_withdrawn : 1 = false;      ///< its request is being destroyed
+    bool source_in_slab : 1 = false;    ///< a receive's near.source is in the sender's slab
     bool from_any : 1 = false;          ///< a receive from any rank; `peer` may name that of the message it has met
     int peer = any_source, tag = any_tag;
     std::uint32_t context = 0;
@@ -80,9 +81,9 @@ struct message_operation {
     struct {
         std::uint64_t generation = 0;  ///< of the message's record
         std::uint64_t pieces_done = 0; ///< copied by this end
-        /// A receive that could copy alone if its sender doesn't begin: the sender's buffer, where this rank or, for one
-        /// that is staged, the sender has it mapped.
-        const std::byte* fallback_source = nullptr;
+        /// A receive that could copy alone if its sender doesn't begin: where the sender's buffer lies, in its slab or
+        /// its address space (buffer_place); else 0.
+        std::uint64_t source = 0;
     } near;
     /// Large messages over a network.
     struct {

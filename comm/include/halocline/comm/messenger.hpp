@@ -59,11 +59,11 @@ struct messenger_options {
     /// room, that peer's next messages stay at the peer, and its sends under way, until receives are posted. The same
     /// happens, whatever their size, behind most_large messages larger than immediate_bytes whose receives are not
     /// posted: then post receives in the order of the sends, or fewer sends. Memory:
-    /// immediate_bytes + 64 for each, touched only when used; and of the slab 29 KiB per rank of the node, with 384 KiB
-    /// of address space for copies of what is sent to it, which take memory only when used.
+    /// immediate_bytes + 64 for each, touched only when used; and of the slab 17 KiB per rank of the node, with 576 KiB
+    /// of address space for what is sent to it, which takes memory only when used.
     std::size_t unexpected = 1024;
     static constexpr std::size_t most_unexpected = std::size_t{1} << 32;
-    static constexpr std::size_t most_large = 64;
+    static constexpr std::size_t most_large = 1024;
     static constexpr std::size_t largest_immediate = 1024;
     /// Largest immediate message; at most largest_immediate. Within a node, 4 messages of more than 64 bytes can be on
     /// their way to a peer; later ones stay with their sender until the peer takes them.
@@ -138,8 +138,8 @@ class messenger {
     ~messenger();
 
     /// Sends `data` to rank `to`. Never waits (except for wait_on_send). Buffers of more than 16 KiB are fastest in
-    /// slabs (job::memory); smaller ones that lie elsewhere are copied there. At most 64 messages to one peer that are
-    /// not immediate, 57 over a network, can wait for their receives at a time; later ones queue behind them.
+    /// slabs (job::memory); smaller ones that lie elsewhere are copied there. Behind messages that wait for their
+    /// receives, and for which messenger_options leaves no room, later ones queue.
     /// Bytes: any number, including 0 and more than 2^32.
     /// Pre:   the request is done; 0 <= tag; data does not change until the request is done again.
     /// Err:   status::misused (in state()), here and in irecv() and probe(): no such rank or tag, or a request that is
