@@ -117,7 +117,7 @@ class message_engine {
     [[nodiscard]] int gone(int peer) const noexcept;
     /// Will the next wait fail?
     [[nodiscard]] bool has_failed() const noexcept {
-        return core_.state != status::ok || core_.job.failed() != status::ok;
+        return core_.state != status::ok || end_of_job_.load(std::memory_order_relaxed) != 0;
     }
     [[nodiscard]] bool is_rank(int r) const noexcept { return static_cast<std::size_t>(r) < links_.size(); }
     [[nodiscard]] bool can_come(int from, int tag) const noexcept {
@@ -147,6 +147,7 @@ class message_engine {
     /// A wait pauses (waiting.hpp) after this many polls. Not after each one if every rank has a core of its own,
     /// because a pause takes half as long as a message.
     std::uint64_t polls_per_pause_ = 1;
+    const std::atomic<std::uint32_t>& end_of_job_{core_.job.memory->record().state}; ///< 0: it goes on
     bool over_network_ = false;
     bool in_own_call_ = false; ///< is one running that makes progress?
     std::atomic<bool> serving_{false};

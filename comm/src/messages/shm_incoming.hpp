@@ -39,6 +39,11 @@ class shm_incoming {
     [[nodiscard]] bool is_withdrawn(const announcement& a) const noexcept {
         return (outbox_->record[a.record].sender_pieces.load(std::memory_order_acquire) & send_record::withdrawn) != 0;
     }
+    /// Can't its send be withdrawn, because the message is a copy?
+    [[nodiscard]] bool is_copy(const announcement& a) const noexcept {
+        const std::byte* const place = memory_.at(a.place).mapped();
+        return place >= outbox_->copy[0] && place < outbox_->copy[link_layout::copies];
+    }
     /// No receive will meet that message; its record is the sender's again.
     void discard(const announcement& a) noexcept { outbox_->record[a.record].set(a.generation, send_record::received); }
     /// The messenger ends.

@@ -146,10 +146,10 @@ class shm_link {
     /// Discards all unexpected messages whose sends are withdrawn, without a notice.  False: there are none.
     bool discard_withdrawn() noexcept;
     /// Is the announced message at p, which comes next, withdrawn? Looks only if the sender has done something since,
-    /// because that takes a line of its memory.
+    /// and not for copies, because that takes a line of its memory.
     [[nodiscard]] bool is_withdrawn(ring_reader::place p) const noexcept {
-        return (in_.has_another_behind(p) || peer_has_left()) &&
-               incoming_.is_withdrawn(announcement_in(p.cell->payload));
+        const announcement a = announcement_in(p.cell->payload);
+        return !incoming_.is_copy(a) && (in_.has_another_behind(p) || peer_has_left()) && incoming_.is_withdrawn(a);
     }
     [[nodiscard]] static announcement announcement_in(const std::byte* payload) noexcept {
         announcement a;
