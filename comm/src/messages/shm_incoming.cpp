@@ -24,7 +24,7 @@ constexpr double longest_piece = 0.1;
 
 shm_incoming::shm_incoming(messenger_core& core, int peer, message_place theirs, const peer_memory& memory,
                            const receiving_policy& policy)
-    : core_(core), peer_(peer), memory_(memory), policy_(policy), outbox_(theirs.box) {}
+    : core_(core), outbox_(theirs.box), peer_(peer), memory_(memory), policy_(policy) {}
 
 void shm_incoming::receive(message_operation& r, std::uint64_t bytes, const announcement& a, bool sends_too) noexcept {
     r.peer = peer_;

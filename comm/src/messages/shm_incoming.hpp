@@ -73,11 +73,11 @@ class shm_incoming {
     void stop_sender(const message_operation& r) noexcept;
 
     messenger_core& core_;
+    outbox* outbox_;           ///< the peer's; only its records are written
+    operation_list receiving_; ///< receives in which their sender has a part
     int peer_;
     peer_memory memory_;
     receiving_policy policy_;
-    outbox* outbox_;           ///< the peer's; only its records are written
-    operation_list receiving_; ///< receives in which their sender has a part
 };
 
 } // namespace halocline::comm

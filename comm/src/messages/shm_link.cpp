@@ -20,7 +20,7 @@ shm_link::shm_link(messenger_core& core, matching& m, int peer, message_place ow
       core_(core), matching_(m), peer_(peer), bell_(theirs.bell),
       farewell_(0, peer, id, 0, 0, reinterpret_cast<std::byte*>(&theirs.link->farewell),
                 reinterpret_cast<std::byte*>(&own.link->farewell)),
-      outgoing_(core, peer, own, memory, sending), incoming_(core, peer, theirs, memory, receiving) {}
+      incoming_(core, peer, theirs, memory, receiving), outgoing_(core, peer, own, memory, sending) {}
 
 bool shm_link::try_send_without_bell(message_operation& s) noexcept {
     if (core_.is_immediate(s.bytes)) {

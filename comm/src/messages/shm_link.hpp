@@ -166,9 +166,10 @@ class shm_link {
     int peer_;
     message_bell* bell_;                                      ///< the peer's
     shm_channel farewell_;                                    ///< nothing else goes through it
-    shm_outgoing outgoing_;                                   ///< large messages
-    shm_incoming incoming_;                                   ///< large messages
     std::uint64_t taken_at_announcement_ = ~std::uint64_t{0}; ///< in_.taken() at the last announcement
+    // Large messages. Outgoing ones last, because they take 2 KiB.
+    shm_incoming incoming_;
+    shm_outgoing outgoing_;
 };
 
 } // namespace halocline::comm

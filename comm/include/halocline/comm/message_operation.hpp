@@ -61,16 +61,16 @@ enum class operation_state : std::uint8_t {
 /// One send or receive.
 struct message_operation {
     operation_state state = operation_state::done;
-    bool is_waited_for : 1 = false;     ///< a send whose caller does nothing else until it is done
-    bool piece_was_refused : 1 = false; ///< a large message within a node: the system did not let this end copy a piece
-    bool is_withdrawn : 1 = false;      ///< its request is being destroyed
-    bool source_in_slab : 1 = false;    ///< a receive's near.source is in the sender's slab
-    bool from_any : 1 = false;          ///< a receive from any rank; `peer` may name that of the message it has met
+    bool is_waited_for = false;     ///< a send whose caller does nothing else until it is done
+    bool piece_was_refused = false; ///< a large message within a node: the system did not let this end copy a piece
+    bool is_withdrawn = false;      ///< its request is being destroyed
     int peer = any_source, tag = any_tag;
     std::uint32_t context = 0;
     std::uint32_t record = 0; ///< a large message: its record at the sender
     /// A receive whose sender should copy: polls before that began. A send that should be copied: polls without room.
-    std::uint32_t fruitless_polls = 0;
+    std::uint16_t fruitless_polls = 0;
+    bool from_any = false;       ///< a receive from any rank; `peer` may name that of the message it has met
+    bool source_in_slab = false; ///< a receive's near.source is in the sender's slab
     std::byte* data = nullptr;   ///< for a send: only read
     std::size_t bytes = 0;       ///< a send's size; a receive's room
     std::uint64_t posted_as = 0; ///< a receive's number among this rank's
