@@ -92,8 +92,8 @@ class shm_outgoing {
     std::vector<withdrawn_send> withdrawn_;
     std::size_t untold_ = 0; ///< of these
     static constexpr std::uint32_t no_record = ~std::uint32_t{0};
-    std::uint32_t staging_ = no_record;             ///< the record whose pieces lie in the staging area
-    std::uint64_t whole_pieces_staged_ = 0;         ///< since the beginning, or as many as there is room for
+    std::uint32_t staging_ = no_record;     ///< the record whose pieces lie in the staging area
+    std::uint64_t whole_pieces_staged_ = 0; ///< since the beginning, or as many as there is room for
     std::size_t next_copy_ = 0;
     message_operation copies_[link_layout::copies]; ///< `bytes`: of the last message there; 0: none, or looked at
 };
