@@ -66,8 +66,8 @@ halocline_status halocline_job_from_environment(const halocline_job_options* opt
  * duplicates. Collective over the communicator. Must be freed, with everything made from it, before MPI_Finalize. */
 halocline_status halocline_job_from_mpi(const void* communicator, size_t bytes, const halocline_job_options* options,
                                         halocline_job** job);
-/* A program that ends with 0 without freeing its job leaves in good order, too. One that ends with another code counts
- * as dead, and ends the job. */
+/* The job goes on until everything made from it is freed, too. A program that ends with 0 before that leaves in good
+ * order as well; one that ends with another code counts as dead, and ends the job. */
 void halocline_job_free(halocline_job* job);
 
 int halocline_job_rank(const halocline_job* job);
@@ -75,7 +75,7 @@ int halocline_job_ranks(const halocline_job* job);
 /* The transports that serve the other ranks: "self", "shm", "shm+ofi", ...; valid as long as the handle. */
 const char* halocline_job_transport(const halocline_job* job);
 halocline_status halocline_job_barrier(halocline_job* job);
-/* Reports to every rank that this one gives up, and why: their waits end with HALOCLINE_ABORTED. */
+/* Reports to every rank that this one gives up, and why: the next waits of all end with HALOCLINE_ABORTED. */
 void halocline_job_abort(halocline_job* job, const char* why);
 
 /* Memory that the ranks of a node share, aligned to 128 bytes: receive windows there take one copy instead of two.

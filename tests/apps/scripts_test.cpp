@@ -111,6 +111,7 @@ TEST(Scripts, OptionalPackagesThatASystemLacksAreDoneWithout) {
     EXPECT_EQ(later.out, "installing: mpich\n") << "later it may be there";
 
     here.write("apt-get", "[ $1 = update ]");
+    here.write("build/packages-that-failed", "");
     const auto needed = here.run("install-dependencies.sh bench", "libhwy-dev mpich", 0);
     EXPECT_EQ(needed.exit_code, 1);
     EXPECT_EQ(needed.err, "install-dependencies.sh: these can't be installed: libhwy-dev\n");

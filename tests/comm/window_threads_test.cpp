@@ -190,6 +190,26 @@ TEST(WindowThreads, ADeadlineShowsTheTags) {
     run_threads(2, body, options);
 }
 
+/// Both begin with the window whose partner's they have not begun, and whose place is the receiver's own buffer.
+TEST(WindowThreads, ABufferedSendThatBeginsTooSoonSaysWhatItWaitsFor) {
+    job_options options;
+    options.deadline = std::chrono::seconds(1);
+    const auto body = [](const job& j) {
+        assume_costs(j, {}); // measuring them may take longer than the deadline
+        words in(1000, 0, &j.memory());
+        connection c(j, 1 - j.rank());
+        buffered_send_window<std::uint64_t> to(c, in.size());
+        recv_window<std::uint64_t> from(c, in);
+        c.connect();
+        EXPECT_NE(to.init(), status::ok);
+        EXPECT_TRUE(
+            to.pending().ends_with("step 1: 1000 of uint64 over shm, whose init() waits for the receiver's; begin "
+                                   "receive windows before send windows with own buffers"))
+            << to.pending();
+    };
+    run_threads(2, body, options);
+}
+
 TEST(WindowThreads, MisuseIsTold) { run_threads(1, expect_misuse_is_told); }
 TEST(WindowThreads, WindowsOfNothingKeepTheirSteps) { run_threads(2, expect_windows_of_nothing_keep_their_steps); }
 TEST(WindowThreads, MisuseOfOwnBuffersIsTold) { run_threads(1, expect_misuse_of_own_buffers_is_told); }

@@ -190,7 +190,7 @@ TEST(DirectPath, RefusesPeersThatDontNameEachOther) {
         try {
             region_plan plan(j, sends, {}, {halo::bind(x)}, {.name = "one-sided"});
         } catch (const input_error& e) {
-            refused += std::string(e.what()).find("rank 0 names rank 2 in 1 requests, which names it in 0") !=
+            refused += std::string(e.what()).find("rank 0 names rank 2 in 1 request, which names it in 0") !=
                        std::string::npos;
         }
     });

@@ -587,9 +587,8 @@ TEST(RegionPlan, SaysThatOneEndListsATransferThatTheOtherDoesNot) {
         region_plan plan(j, sends, receives, {halo::bind(x)}, {.name = "one-sided"});
     });
 
-    EXPECT_TRUE(
-        text.starts_with("'one-sided': one end lists a transfer that the other doesn't: rank 1 wants 1 channels "
-                         "with rank 2, which wants 0"))
+    EXPECT_TRUE(text.starts_with("'one-sided': one end lists a transfer that the other doesn't: rank 1 names rank 2 in "
+                                 "1 request, which names it in 0"))
         << text;
 }
 

@@ -185,8 +185,8 @@ void check_symmetry(const job& j, const requests_by_peer& by_peer, const std::st
         const std::uint64_t other = back == ends_of.end() ? 0 : back->second;
         if (other != count) {
             throw input_error("'" + name + "': " + rank_text(pair.first) + " names " + rank_text(pair.second) + " in " +
-                              std::to_string(count) + " requests, which names it in " + std::to_string(other) +
-                              "; each must name the other, equally often");
+                              std::to_string(count) + (count == 1 ? " request" : " requests") + ", which names it in " +
+                              std::to_string(other) + "; each must name the other, equally often");
         }
     }
 }

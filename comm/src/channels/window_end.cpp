@@ -287,7 +287,10 @@ std::string window_end::title() const {
 std::string window_end::pending() const {
     std::string text = title() + ", step " + std::to_string(step_) + ": " + shown(request_.count, request_.element) +
                        " over " + transport();
-    if (misuse_) text += ": " + misuse_.text();
+    if (misuse_)
+        text += ": " + misuse_.text();
+    else if (request_.sends && request_.buffer == nullptr && phase_ == phase::begun)
+        text += ", whose init() waits for the receiver's; begin receive windows before send windows with own buffers";
     return text;
 }
 

@@ -72,7 +72,7 @@ class record_set {
     /// Those for which done(record) is true leave the set, in order, until one is not.
     template <class Done>
     void take_while(Done&& done) noexcept {
-        for (std::uint32_t record = 0; size_ > 0; ++record) {
+        for (std::uint32_t record = 0; size_ > 0 && record < has_.size(); ++record) {
             if (!has(record)) continue;
             if (!done(record)) return;
             remove(record);

@@ -141,8 +141,8 @@ TEST(Ending, EndsThatDisagreeAreRefusedWithBothValuesAndTheJobGoesOn) {
         auto fewer = ring(j, 64);
         if (one) fewer.clear();
         expect_refused(j, fewer, "",
-                       "'halo': rank 0 names rank 1 in " + std::string(j.ranks() == 2 ? "2" : "1") +
-                           " requests, which names it in 0; each must name the other, equally often");
+                       "'halo': rank 0 names rank 1 in " + std::string(j.ranks() == 2 ? "2 requests" : "1 request") +
+                           ", which names it in 0; each must name the other, equally often");
 
         channel_set set(j, ring(j, 64), {"ring", ""});
         set.for_each([](auto& c) { c.send(1, ticks()); });
