@@ -68,7 +68,9 @@ fi
 # Each build would try again what this system's sources don't have: PACKAGE SECONDS, when it failed.
 failures=$(dirname "$(readlink -f "$0")")/../build/packages-that-failed
 declare -A failed_at=()
-[[ ! -e $failures ]] || while read -r package when; do failed_at[$package]=$when; done <"$failures"
+[[ ! -e $failures ]] || while read -r package when; do
+  if [[ $when =~ ^[0-9]+$ ]]; then failed_at[$package]=$when; fi
+done <"$failures"
 printf -v now '%(%s)T' -1
 recently_failed() { [[ $((now - ${failed_at[$1]:-0})) -lt 600 ]]; }
 try=() left=()
