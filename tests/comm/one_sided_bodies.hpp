@@ -367,6 +367,13 @@ inline void expect_bad_one_sided_input_is_told(const job& j) {
     exposure twice_started(j, all_ranks(j), 64, {"order"});
     EXPECT_EQ(twice_started.complete(), status::misused);
     expect_said(twice_started, "complete() without start()");
+    exposure outside(j, all_ranks(j), 64, {"outside"}), early(j, all_ranks(j), 64, {"early"});
+    const std::span one(some, 1);
+    EXPECT_EQ(outside.put(0, one, 0), status::misused);
+    expect_said(outside, "put() without start()");
+    early.start();
+    EXPECT_EQ(early.put(0, one, 0), status::misused);
+    expect_said(early, "put() to a neighbour that has not posted");
     exposure to_nobody(j, all_ranks(j), 64, {"nobody"}), asks_nobody(j, all_ranks(j), 64, {"nobody"});
     to_nobody.start();
     EXPECT_EQ(to_nobody.await(99), status::misused);
