@@ -103,6 +103,40 @@ TEST(MessengerOverNetwork, AReceiveWhoseSendIsWithdrawnGetsTheNextMessage) {
     });
 }
 
+/// The next one is large as well, and has been announced before the first is withdrawn.
+TEST(MessengerBetweenRanks, AReceiveWhoseSendIsWithdrawnGetsTheNextAnnouncedMessage) {
+    on_ranks({2}, [](const job& j) {
+        constexpr std::size_t n = 1 << 20;
+        bytes data(n, &j.memory());
+        for (const bool reads_processes : {true, false}) {
+            messenger m(j, {.frame_bytes = 16 << 10, .read_processes = reads_processes});
+            bytes out(n, heap());
+            for (int round = 0; round < 60; ++round) {
+                if (j.rank() == 0) {
+                    message_request next;
+                    {
+                        message_request send;
+                        m.isend(send, std::span(out).first(n - 8), 1, 5);
+                        m.isend(next, out, 1, 5);
+                        ok_or_fail(m, m.send({}, 1, 4));
+                        for (int i = 0; i < round % 12 && !send.done(); ++i) (void)m.test(send);
+                    }
+                    ok_or_fail(m, m.wait(next));
+                } else if (j.rank() == 1) {
+                    ok_or_fail(m, m.recv({}, 0, 4)); // both announcements have come
+                    message_info info;
+                    ok_or_fail(m, m.recv(data, round % 2 == 0 ? 0 : any_source, 5, &info));
+                    ASSERT_EQ(info.source, 0);
+                    ASSERT_TRUE(info.bytes == n || info.bytes == n - 8) << info.bytes;
+                    if (info.bytes != n) ok_or_fail(m, m.recv(data, 0, 5, &info));
+                    ASSERT_EQ(info.bytes, n);
+                }
+                j.barrier();
+            }
+        }
+    });
+}
+
 /// Within a node, where the receiver can't read its sender's memory: it would wait for copies in its slab.
 TEST(MessengerBetweenProcesses, AReceiveThatNeedsCopiesOfAWithdrawnSendGetsTheNextMessage) {
     on_ranks({}, [](const job& j) {

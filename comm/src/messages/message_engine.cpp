@@ -68,19 +68,25 @@ void message_engine::irecv(message_request& r, std::span<std::byte> into, int fr
 }
 
 unexpected_message* message_engine::find(int from, int tag, std::uint32_t context) noexcept {
-    unexpected_message* m = matching_.find(from, tag, context);
-    if (m == nullptr || core_.is_immediate(m->bytes)) return m;
-    link_to(m->source).progress(); // which takes in withdrawals
-    while ((m = matching_.find(from, tag, context)) != nullptr && link_to(m->source).discard_if_withdrawn(*m)) {
+    const unexpected_message* const m = matching_.find(from, tag, context);
+    if (m != nullptr && !core_.is_immediate(m->bytes)) link_to(m->source).progress(); // which takes in withdrawals
+    return find_kept(from, tag, context);
+}
+
+unexpected_message* message_engine::find_kept(int from, int tag, std::uint32_t context) noexcept {
+    unexpected_message* m = nullptr;
+    while ((m = matching_.find(from, tag, context)) != nullptr && !core_.is_immediate(m->bytes) &&
+           link_to(m->source).discard_if_withdrawn(*m)) {
     }
     return m;
 }
 
+// By a link that is making progress: it must not do so again.
 void message_engine::receive_another(message_operation& r) noexcept {
     if (r.is_withdrawn || core_.state != status::ok) return r.finish();
     if (r.from_any) r.peer = any_source;
     r.info = {};
-    if (unexpected_message* const m = find(r.peer, r.tag, r.context)) return receive_kept(r, *m);
+    if (unexpected_message* const m = find_kept(r.peer, r.tag, r.context)) return receive_kept(r, *m);
     matching_.post_again(r);
 }
 

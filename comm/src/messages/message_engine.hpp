@@ -127,6 +127,8 @@ class message_engine {
     /// The oldest unexpected message that such a receive would get, and whose sender has not withdrawn it. nullptr:
     /// none.
     [[nodiscard]] unexpected_message* find(int from, int tag, std::uint32_t context) noexcept;
+    /// As far as is known already.
+    [[nodiscard]] unexpected_message* find_kept(int from, int tag, std::uint32_t context) noexcept;
     /// Gives the receive that message.
     void receive_kept(message_operation& r, unexpected_message& m) noexcept {
         link_to(m.source).receive_kept(r, m);
