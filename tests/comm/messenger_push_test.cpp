@@ -4,6 +4,7 @@
 #include "messenger_bodies.hpp"
 
 #include <halocline/comm/costs.hpp>
+#include <halocline_test/idle_barrier.hpp>
 
 #include <gtest/gtest.h>
 
@@ -12,6 +13,7 @@
 namespace {
 
 using namespace halocline_test::messages;
+using halocline_test::idle_barrier;
 
 TEST(MessengerPush, LargePayloadIsPushedWhereTheJobStreams) {
     job_options options;
@@ -93,6 +95,42 @@ TEST(MessengerPush, SendersCopyWhereMovesSkipWaits) {
             }
             j.barrier();
         });
+}
+
+/// The receiver has asked for it, and the sender has not begun.
+TEST(MessengerPush, AMessageWithdrawnBeforeItIsPushedIsNotReceived) {
+    job_options options;
+    options.path = path::streamed;
+    run_threads(
+        2,
+        [](const job& j) {
+            idle_barrier meet(j);
+            messenger m(j);
+            bytes data(100'000, &j.memory());
+            if (j.rank() == 0) {
+                {
+                    message_request send;
+                    m.isend(send, data, 1, 5);
+                    meet();
+                    meet();
+                }
+                std::ranges::fill(data, std::byte{7}); // the program's again
+                meet();
+                ok_or_fail(m, m.send(std::span(data).first(8), 1, 5));
+            } else {
+                meet();
+                message_request receive;
+                m.irecv(receive, data, 0, 5);
+                EXPECT_FALSE(m.test(receive));
+                EXPECT_EQ(m.counts().pushed, 1u);
+                meet();
+                meet();
+                ok_or_fail(m, m.wait(receive));
+                EXPECT_EQ(receive.info().bytes, 8u);
+            }
+            j.barrier();
+        },
+        options);
 }
 
 TEST(MessengerPush, FollowsTheMachine) {

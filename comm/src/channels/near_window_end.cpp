@@ -23,8 +23,8 @@ constexpr std::size_t least_helped = 16 * 1024, least_helped_by_system = 64 * 10
 
 } // namespace
 
-near_window_end::near_window_end(job_core& core, const window_request& r, const keyed_letters::name& never_connected)
-    : core_(core), request_(r), never_connected_(never_connected),
+near_window_end::near_window_end(job_core& core, const window_request& r, keyed_letters::name never_connected)
+    : core_(core), request_(r), never_connected_(std::move(never_connected)),
       peer_accesses_buffer_(r.bytes() >= (r.sends ? least_helped : largest_in_slot + 1) &&
                             core.memory->contains(r.buffer)),
       block_(core, shm_channel::block_bytes(peer_accesses_buffer_ ? 0 : r.bytes_in()) +
@@ -43,7 +43,7 @@ near_window_end::~near_window_end() {
         if (peer_accesses_buffer_) core_.memory->unpin(request_.buffer);
         return;
     }
-    park_until_farewell(core_, block_, never_connected_, peer_accesses_buffer_ ? request_.buffer : nullptr);
+    park_until_farewell(core_, block_, std::move(never_connected_), peer_accesses_buffer_ ? request_.buffer : nullptr);
 }
 
 void near_window_end::tell(wire_writer& card) const {

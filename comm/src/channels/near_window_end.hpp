@@ -43,9 +43,9 @@ struct helped_copy {
 
 class near_window_end {
   public:
-    /// Local: memory that the peer may write.  Lifetime: refers to the request, and to the letter `never_connected`, by
-    /// which a peer's end takes its leave if it was never connected.
-    near_window_end(job_core& core, const window_request& r, const keyed_letters::name& never_connected);
+    /// Local: memory that the peer may write.  Lifetime: refers to the request. `never_connected`: the letter by which
+    /// the peer's end takes its leave if it was never connected.
+    near_window_end(job_core& core, const window_request& r, keyed_letters::name never_connected);
     /// Says farewell. The memory is parked until the peer has said farewell, too.
     ~near_window_end();
     near_window_end(const near_window_end&) = delete;
@@ -130,7 +130,7 @@ class near_window_end {
 
     job_core& core_;
     const window_request& request_;
-    const keyed_letters::name& never_connected_;
+    keyed_letters::name never_connected_;
     bool peer_accesses_buffer_; // the user's buffer lies in this rank's slab, and the peer reads or writes it there
     bool peer_never_connects_ = false;
     memory_probe probe_;                              // lets the peer find out whether it can read this process

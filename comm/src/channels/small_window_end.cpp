@@ -5,11 +5,12 @@
 #include "park_until_farewell.hpp"
 
 #include <new>
+#include <utility>
 
 namespace halocline::comm {
 
-small_window_end::small_window_end(job_core& core, const window_request& r, const keyed_letters::name& never_connected)
-    : core_(core), request_(r), never_connected_(never_connected),
+small_window_end::small_window_end(job_core& core, const window_request& r, keyed_letters::name never_connected)
+    : core_(core), request_(r), never_connected_(std::move(never_connected)),
       block_(core, sizeof(control_line) + (r.sends ? 0 : window_slots::block_bytes(r.bytes()))) {
     new (block_.start()) control_line;
     if (r.sends) return;
@@ -22,7 +23,7 @@ small_window_end::~small_window_end() {
     const closing_scope closing(core_.own_activity);
     if (remote_line_ != nullptr) remote_line_->half[1].end.store(last_ + 1, std::memory_order_release);
     if (peer_never_connects_) return; // nobody will say farewell
-    park_until_farewell(core_, block_, never_connected_);
+    park_until_farewell(core_, block_, std::move(never_connected_));
 }
 
 void small_window_end::tell(wire_writer& card) const { card.number(place_of(core_, block_.start()).address); }

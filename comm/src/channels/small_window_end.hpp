@@ -75,9 +75,9 @@ class small_window_end {
     static constexpr std::uint64_t token_interval = 4;
     static_assert(2 * token_interval == window_slots::count);
 
-    /// Local: memory that the peer may write.  Pre: r.bytes() <= most_bytes.  Lifetime: refers to the request, and to the
-    /// letter `never_connected`, by which a peer's end takes its leave if it was never connected.
-    small_window_end(job_core& core, const window_request& r, const keyed_letters::name& never_connected);
+    /// Local: memory that the peer may write.  Pre: r.bytes() <= most_bytes.  Lifetime: refers to the request.
+    /// `never_connected`: the letter by which the peer's end takes its leave if it was never connected.
+    small_window_end(job_core& core, const window_request& r, keyed_letters::name never_connected);
     /// Says farewell. The memory is parked until the peer has said farewell, too.
     ~small_window_end();
     small_window_end(const small_window_end&) = delete;
@@ -169,7 +169,7 @@ class small_window_end {
 
     job_core& core_;
     const window_request& request_;
-    const keyed_letters::name& never_connected_;
+    keyed_letters::name never_connected_;
     slab_block block_; // in this rank's slab: control line and, at the receiver, slots
     // Set by connect():
     control_line* remote_line_ = nullptr;

@@ -21,7 +21,8 @@ class keyed_letters {
     /// nullptr if it has not arrived yet. Allocates nothing.
     [[nodiscard]] const std::string* find(const name& n) const;
     [[nodiscard]] const std::string* find(int peer, const std::string& key) const { return find({peer, key}); }
-    void forget(int peer, const std::string& key) { kept_.erase({peer, key}); }
+    void forget(const name& n) noexcept { kept_.erase(n); }
+    void forget(int peer, const std::string& key) { forget({peer, key}); }
     /// All letters of that peer whose keys begin so.
     void forget_all(int peer, const std::string& beginning) {
         const auto first = kept_.lower_bound({peer, beginning});

@@ -77,6 +77,7 @@ job_core::~job_core() {
 }
 
 void job_core::sweep() noexcept {
+    if (in_forked_child()) return; // the libraries, and the letters, are its parent's
     networks.sweep();
     if (parked.expects_letters()) windows.look_for_letters(setup_mail);
     parked.sweep(*memory, windows.letters);

@@ -28,7 +28,7 @@ void parked_memory::sweep(node_slab& slab, keyed_letters& letters) noexcept {
         block.exposed.clear(); // before its memory is freed
         slab.deallocate(block.start, block.bytes, alignof(control_line));
         for (const void* p : block.pinned) slab.unpin(p);
-        if (block.or_letter) letters.forget(block.or_letter->first, block.or_letter->second);
+        if (block.or_letter) letters.forget(*block.or_letter);
         return true;
     });
 }

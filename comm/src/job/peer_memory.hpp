@@ -85,6 +85,10 @@ class peer_memory {
     }
     /// Can the peer reach memory of this rank outside its slab without a system call?
     [[nodiscard]] bool is_same_process() const noexcept { return same_process_; }
+    /// Can it reach that place of this rank, whose slab is `own`, without a system call?
+    [[nodiscard]] bool maps_back(const node_slab& own, const std::byte* place) const noexcept {
+        return same_process_ || own.contains(place);
+    }
     [[nodiscard]] std::string describe() const;
 
   private:

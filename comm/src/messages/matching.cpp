@@ -49,8 +49,6 @@ unexpected_message* matching::find(int from, int tag, std::uint32_t context) con
 }
 
 void matching::post(message_operation& receive) noexcept {
-    receive.posted_as = ++posted_;
-    receive.from_any = receive.peer == any_source;
     receive.state = operation_state::posted;
     posted_for(receive).push(receive);
 }

@@ -60,9 +60,15 @@ class matching {
     /// The oldest unexpected message that such a receive would get; it stays until it is removed. nullptr: none.
     [[nodiscard]] unexpected_message* find(int from, int tag, std::uint32_t context) const noexcept;
     void remove(unexpected_message& m) noexcept { of(m.source).unexpected.remove(m); }
-    /// Pre: there is no message for it yet.
+    /// A receive begins: its place in the order of all is set, whether it is posted or meets its message at once.
+    void number(message_operation& receive) noexcept {
+        receive.posted_as = ++posted_;
+        receive.from_any = receive.peer == any_source;
+    }
+    /// Pre: it is numbered last; there is no message for it yet.
     void post(message_operation& receive) noexcept;
-    /// Posts a receive anew, in its old place: the message that it met was withdrawn.  Pre: as post().
+    /// Posts a receive in its place among those begun earlier and later: the message that it met was withdrawn.
+    /// Pre: there is no message for it.
     void post_again(message_operation& receive) noexcept;
     void withdraw(message_operation& receive) noexcept { posted_for(receive).remove(receive); }
     /// The messenger ends, and all posted receives with it.

@@ -57,6 +57,7 @@ void message_engine::irecv(message_request& r, std::span<std::byte> into, int fr
                            std::uint32_t context) noexcept {
     if (!can_come(from, tag) || !r.done()) return core_.misuse(false, from, tag, !r.done());
     message_operation& receive = start_operation(r, into.data(), into.size(), from, tag, context);
+    matching_.number(receive);
     if (unexpected_message* const m = find(from, tag, context)) {
         receive_kept(receive, *m);
         count_unattended();
@@ -83,7 +84,7 @@ unexpected_message* message_engine::find_kept(int from, int tag, std::uint32_t c
 
 // By a link that is making progress: it must not do so again.
 void message_engine::receive_another(message_operation& r) noexcept {
-    if (r.is_withdrawn || core_.state != status::ok) return r.finish();
+    if (r.is_withdrawn || is_ending_ || core_.state != status::ok) return r.finish();
     if (r.from_any) r.peer = any_source;
     r.info = {};
     if (unexpected_message* const m = find_kept(r.peer, r.tag, r.context)) return receive_kept(r, *m);
@@ -377,7 +378,7 @@ status message_engine::wait_probe(int from, int tag, std::uint32_t context, mess
     const unexpected_message* m = nullptr;
     const status s = wait(
         1, [&](std::size_t) { return &receive; },
-        [&](const message_operation&) { return (m = matching_.find(from, tag, context)) != nullptr; });
+        [&](const message_operation&) { return (m = find(from, tag, context)) != nullptr; });
     if (m != nullptr) info = {m->source, m->tag, m->bytes};
     return s;
 }

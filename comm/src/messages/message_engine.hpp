@@ -131,8 +131,9 @@ class message_engine {
     [[nodiscard]] unexpected_message* find_kept(int from, int tag, std::uint32_t context) noexcept;
     /// Gives the receive that message.
     void receive_kept(message_operation& r, unexpected_message& m) noexcept {
-        link_to(m.source).receive_kept(r, m);
-        matching_.remove(m);
+        message_link& l = link_to(m.source);
+        matching_.remove(m); // first: if m is withdrawn now, r looks for another; what m holds stays until one is kept
+        l.receive_kept(r, m);
     }
 
     comm::job job_;
@@ -151,6 +152,7 @@ class message_engine {
     std::uint64_t polls_per_pause_ = 1;
     const std::atomic<std::uint32_t>& end_of_job_{core_.job.memory->record().state}; ///< 0: it goes on
     bool over_network_ = false;
+    bool is_ending_ = false;   ///< no receive may begin to wait for another message
     bool in_own_call_ = false; ///< is one running that makes progress?
     std::atomic<bool> serving_{false};
 };

@@ -138,6 +138,10 @@ struct send_record {
     std::uint64_t own_generation = 0;                        ///< of the latest send, for the sender
     static constexpr std::uint64_t withdrawn = std::uint64_t{1} << 63; ///< there will be no more
     static constexpr std::uint64_t refused = std::uint64_t{1} << 62;   ///< the system refused the sender a piece
+    /// `said`: what the sender has stored in sender_pieces.
+    [[nodiscard]] static constexpr std::uint64_t pieces_in(std::uint64_t said) noexcept {
+        return said & ~(withdrawn | refused);
+    }
 };
 
 struct link_layout {

@@ -163,6 +163,7 @@ void message_engine::connect_bulk() {
 
 message_engine::~message_engine() {
     const closing_scope closing(core_.job.own_activity);
+    is_ending_ = true;
     matching_.abandon();
     for (message_link& l : links_) l.queued.finish_all();
     for (message_link& l : links_) l.abandon(); // may wait, which makes progress on all links

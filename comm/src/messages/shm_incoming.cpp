@@ -37,17 +37,14 @@ void shm_incoming::receive(message_operation& r, std::uint64_t bytes, const anno
     look_for_sender(record_of(r), bytes);
     const peer_buffer source = memory_.at(a.place);
     const bool is_mapped = source.mapped() != nullptr;
-    const receiving_policy::reach reach{source.is_reachable(), is_mapped,
-                                        memory_.is_same_process() || core_.job.memory->contains(r.data)};
+    const receiving_policy::reach reach{source.is_reachable(), is_mapped, memory_.maps_back(*core_.job.memory, r.data)};
     const auto may_read_instead = [&] {
         r.near.source = a.place.address;
         r.source_in_slab = a.place.in_slab != 0;
     };
     switch (policy_.way_of(bytes, reach, sends_too)) {
     case large_message_way::alone:
-        if (!is_mapped) ++core_.counts.read;
         if (copy_alone(r, source, bytes)) return;
-        if (!is_mapped) --core_.counts.read;
         ask_for_staging(r);
         break;
     case large_message_way::both:
@@ -62,6 +59,7 @@ void shm_incoming::receive(message_operation& r, std::uint64_t bytes, const anno
         break;
     case large_message_way::staged:
         if (reach.source) may_read_instead();
+        record_of(r).next.store(0, std::memory_order_relaxed); // by it the sender says that it has begun
         ask_for_staging(r);
         break;
     }
@@ -89,6 +87,7 @@ void shm_incoming::look_for_sender(send_record& record, std::uint64_t bytes) noe
 bool shm_incoming::copy_alone(message_operation& r, const peer_buffer& source, std::uint64_t bytes) noexcept {
     if (bytes > 0 && !source.read(r.data, 0, bytes)) return false;
     ++core_.counts.direct;
+    if (source.mapped() == nullptr) ++core_.counts.read;
     record_of(r).set(r.near.generation, send_record::received);
     r.finish();
     return true;
@@ -113,7 +112,6 @@ void shm_incoming::copy_pieces_of(message_operation& r, const peer_buffer& sourc
 void shm_incoming::ask_for_staging(message_operation& r) noexcept {
     send_record& record = record_of(r);
     r.near.pieces_done = 0;
-    record.next.store(0, std::memory_order_relaxed);
     record.receiver.read.store(0, std::memory_order_relaxed);
     record.set(r.near.generation, send_record::wants_staging);
     ++core_.counts.staged;
@@ -134,13 +132,14 @@ void shm_incoming::advance(message_operation& r) noexcept {
 
 shm_incoming::outcome shm_incoming::copied_by_both(message_operation& r, std::uint64_t bytes) noexcept {
     const std::uint64_t said = record_of(r).sender_pieces.load(std::memory_order_acquire);
-    const std::uint64_t theirs = said & ~(send_record::withdrawn | send_record::refused);
-    if (r.near.pieces_done + theirs >= pieces_of(bytes)) {
+    if (r.near.pieces_done + send_record::pieces_in(said) >= pieces_of(bytes)) {
         if (!r.piece_was_refused && (said & send_record::refused) == 0) return outcome::complete;
         r.near.source = 0;
         ask_for_staging(r); // all of it again
         return outcome::under_way;
     }
+    const bool has_begun = record_of(r).next.load(std::memory_order_relaxed) != 0; // after that it copies all, at once
+    if ((said & send_record::withdrawn) != 0 && !has_begun) return outcome::withdrawn;
     if (const auto source = source_of_idle_sender(r)) copy_pieces_of(r, *source, bytes);
     return outcome::under_way;
 }
@@ -185,9 +184,7 @@ void shm_incoming::stop_sender(const message_operation& r) noexcept {
     send_record& record = record_of(r);
     const std::uint64_t pieces = pieces_of(r.info.bytes);
     const std::uint64_t taken = std::min(pieces, record.next.exchange(pieces, std::memory_order_relaxed));
-    const auto copied = [&] {
-        return record.sender_pieces.load(std::memory_order_acquire) & ~(send_record::withdrawn | send_record::refused);
-    };
+    const auto copied = [&] { return send_record::pieces_in(record.sender_pieces.load(std::memory_order_acquire)); };
     const auto writes = [&] { return r.near.pieces_done + copied() < taken; };
     waiter waiting(core_.job);
     while (writes() && waiting.again(peer_) == status::ok) {

@@ -31,7 +31,7 @@ class shm_outgoing {
     [[nodiscard]] bool is_sending() const noexcept { return !announced_.empty(); }
     /// Can the receiver read this memory without a system call?
     [[nodiscard]] bool is_mapped_there(const std::byte* data) const noexcept {
-        return memory_.is_same_process() || core_.job.memory->contains(data);
+        return memory_.maps_back(*core_.job.memory, data);
     }
     /// As sending_policy.
     [[nodiscard]] bool copying_pays(const message_operation& send) const noexcept {
