@@ -4,9 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <random>
+#include <utility>
 #include <vector>
 
 namespace halocline::comm {
@@ -23,6 +26,11 @@ message_operation receive(int from, int tag, std::uint32_t context = 0) {
     return r;
 }
 
+void begin(matching& all, message_operation& receive) {
+    all.number(receive);
+    all.post(receive);
+}
+
 struct Matching : testing::Test {
     message_counts counts;
     matching all{counts};
@@ -32,7 +40,7 @@ struct Matching : testing::Test {
 TEST_F(Matching, MessageMeetsTheOldestReceiveThatMatches) {
     message_operation any_tag_of_1 = receive(1, any_tag), tag_5_of_any = receive(any_source, 5),
                       tag_5_of_1 = receive(1, 5);
-    for (message_operation* r : {&tag_5_of_any, &any_tag_of_1, &tag_5_of_1}) all.post(*r);
+    for (message_operation* r : {&tag_5_of_any, &any_tag_of_1, &tag_5_of_1}) begin(all, *r);
 
     EXPECT_EQ(all.match({2, 4}), nullptr);
     EXPECT_EQ(all.match({1, 5, 9}), nullptr) << "another context";
@@ -75,13 +83,13 @@ TEST_F(Matching, EachPeerHasItsOwnRoomForUnexpectedMessages) {
 
 TEST_F(Matching, NothingWaitsOnlyWithoutReceivesAndMessagesOfThatPeer) {
     message_operation of_2 = receive(2, 1), of_any = receive(any_source, 1);
-    all.post(of_2);
+    begin(all, of_2);
 
     EXPECT_TRUE(all.nothing_waits(1));
     EXPECT_FALSE(all.nothing_waits(2));
     all.withdraw(of_2);
     EXPECT_TRUE(all.nothing_waits(2));
-    all.post(of_any);
+    begin(all, of_any);
     EXPECT_FALSE(all.nothing_waits(1)) << "its message may be for the receive from any rank";
     all.withdraw(of_any);
     unexpected_message* const m = all.keep({1, 1});
@@ -90,10 +98,24 @@ TEST_F(Matching, NothingWaitsOnlyWithoutReceivesAndMessagesOfThatPeer) {
     EXPECT_TRUE(all.nothing_waits(1));
 }
 
+TEST_F(Matching, ReceivePostedAgainHasItsOldPlace) {
+    message_operation first = receive(1, 5), second = receive(any_source, 5), third = receive(1, 5);
+    for (message_operation* r : {&first, &second, &third}) begin(all, *r);
+    ASSERT_EQ(all.match({1, 5}), &first);
+    ASSERT_EQ(all.match({1, 5}), &second);
+
+    all.post_again(second);
+    all.post_again(first);
+
+    EXPECT_EQ(all.match({1, 5}), &first);
+    EXPECT_EQ(all.match({1, 5}), &second);
+    EXPECT_EQ(all.match({1, 5}), &third);
+}
+
 TEST_F(Matching, AbandonedReceivesAreDone) {
     message_operation one = receive(1, 1), any = receive(any_source, 1);
-    all.post(one);
-    all.post(any);
+    begin(all, one);
+    begin(all, any);
 
     all.abandon();
 
@@ -104,20 +126,19 @@ TEST_F(Matching, AbandonedReceivesAreDone) {
 
 /// The rule, implemented by one list in order of posting and one in order of arrival.
 struct plain_matching {
-    std::deque<message_operation*> posted;
+    std::map<int, message_operation*> posted; ///< by step
     std::deque<unexpected_message*> kept;
 
     static bool meet(const message_operation& r, const envelope& m) {
         return (r.peer == any_source || r.peer == m.source) && matches(r.tag, r.context, m.tag, m.context);
     }
-    message_operation* match(const envelope& m) {
-        for (auto r = posted.begin(); r != posted.end(); ++r) {
-            if (!meet(**r, m)) continue;
-            message_operation* const found = *r;
-            posted.erase(r);
-            return found;
-        }
-        return nullptr;
+    /// The step in which the receive was posted, and the receive.
+    std::pair<int, message_operation*> match(const envelope& m) {
+        const auto r = std::ranges::find_if(posted, [&](const auto& p) { return meet(*p.second, m); });
+        if (r == posted.end()) return {0, nullptr};
+        const auto found = *r;
+        posted.erase(r);
+        return found;
     }
     unexpected_message* find(const message_operation& r) {
         for (unexpected_message* m : kept)
@@ -133,6 +154,7 @@ TEST(RandomMatching, EqualsOneListOfAllReceivesAndOneOfAllMessages) {
     plain_matching plain;
     std::deque<message_operation> receives;
     std::mt19937 random(4);
+    int again = 0;
     const auto one_of = [&](int from, int to) { return std::uniform_int_distribution(from, to)(random); };
 
     for (int i = 0; i < 1000; ++i) {
@@ -140,22 +162,31 @@ TEST(RandomMatching, EqualsOneListOfAllReceivesAndOneOfAllMessages) {
         if (one_of(0, 1) == 0) {
             const envelope m{one_of(0, ranks - 1), one_of(0, 2), context, 0};
             message_operation* const met = all.match(m);
-            ASSERT_EQ(met, plain.match(m)) << "step " << i;
-            if (met == nullptr) plain.kept.push_back(all.keep(m));
+            const auto [step, plain_met] = plain.match(m);
+            ASSERT_EQ(met, plain_met) << "step " << i;
+            if (met == nullptr) {
+                plain.kept.push_back(all.keep(m));
+            } else if (one_of(0, 3) == 0 && plain.find(*met) == nullptr) { // the message is withdrawn
+                all.post_again(*met);
+                plain.posted.emplace(step, met);
+                ++again;
+            }
         } else {
             message_operation& r =
                 receives.emplace_back(receive(one_of(any_source, ranks - 1), one_of(any_tag, 2), context));
+            all.number(r);
             unexpected_message* const met = all.find(r.peer, r.tag, r.context);
             ASSERT_EQ(met, plain.find(r)) << "step " << i;
             if (met == nullptr) {
                 all.post(r);
-                plain.posted.push_back(&r);
+                plain.posted.emplace(i, &r);
             } else {
                 all.remove(*met);
                 std::erase(plain.kept, met);
             }
         }
     }
+    EXPECT_GT(again, 20);
 }
 
 } // namespace

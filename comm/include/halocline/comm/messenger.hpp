@@ -32,8 +32,9 @@ class message_engine; // private: comm/src/messages/message_engine.hpp
 /// already matched counts as received for its sender. Afterwards nobody writes into a receive's buffer or, over a
 /// network, reads a send's: if the bytes are already on their way, the destructor waits. A large message whose send is
 /// withdrawn before its receiver looks for it (later than a barrier after the withdrawal, say) is discarded: receives
-/// and probes don't see it, and a receive that has met it, but not yet got its bytes, gets the next message. Only within
-/// a node one that the receiver is reading right now may still be received, with whatever the send's buffer then holds.
+/// and probes don't see it, and a receive that has met it, but not yet got its bytes, gets the next message. Within a
+/// node one that the receiver is reading right now may still be received, with whatever the send's buffer then holds, and
+/// so may one withdrawn while 64 messages behind each other, all not yet looked at, left no room for that notice.
 class message_request {
   public:
     message_request() = default;
@@ -77,9 +78,10 @@ struct messenger_options {
     std::size_t streamed_bytes = std::numeric_limits<std::size_t>::max();
     /// Size of a frame, the unit in which messages are sent to a peer over a network. A message that fits, with 40
     /// bytes of overhead, goes at once, small ones together; a longer one is only announced until its receive calls for
-    /// it. Memory per such peer: 12 frames, plus 64 that are touched when messages that are not immediate arrive before
-    /// their receives. 0: room for 64 KiB over libfabric's tcp, 32 KiB over mpi, 16 KiB over networks that bypass the
-    /// kernel; halved, down to 16 KiB, as long as frames for all ranks would take more than 48 MiB.
+    /// it, as is one of more than immediate_bytes while 64 such wait for their receives. Memory per such peer: 12
+    /// frames, plus 64 that are touched when messages that are not immediate arrive before their receives. 0: room for
+    /// 64 KiB over libfabric's tcp, 32 KiB over mpi, 16 KiB over networks that bypass the kernel; halved, down to 16
+    /// KiB, as long as frames for all ranks would take more than 48 MiB.
     std::size_t frame_bytes = 0;
 
     // Each rank may choose these for itself.
