@@ -252,6 +252,58 @@ inline void expect_late_windows_are_waited_for(const job& j) {
     j.barrier();
 }
 
+/// Each rank waits for the next one's second window, which has only one, as ranks with unlike numbers of windows towards
+/// their two neighbours do; the last rank, if there are more than two, waits for a rank of the circle, which is its own
+/// affair.
+inline void expect_circles_are_refused(const job& j) {
+    if (j.ranks() < 2) return;
+    const int ranks = std::max(2, j.ranks() - 1), here = j.rank(), next = (here + 1) % ranks;
+    const std::vector<float> out(8);
+    std::vector<float> in(8);
+    if (here < ranks) {
+        connection low(j, (here + ranks - 1) % ranks, {"low", 1, 2}), high(j, next, {"high", 2, 1});
+        const send_window<float> to_low(low, out);
+        const recv_window<float> from_high(high, in), second(high, in);
+        const std::string text = refusal([&] { high.connect(); });
+        const auto waits = [](int rank, int peer) {
+            return "receive window 1 of connection 'high' of rank " + std::to_string(rank) + " with rank " +
+                   std::to_string(peer) + " (send tag 2, receive tag 1)";
+        };
+        EXPECT_TRUE(text.starts_with(waits(here, next) + ": rank " + std::to_string(next) +
+                                     " has not made its other end, and waits for the other end of " +
+                                     waits(next, (next + 1) % ranks)))
+            << text;
+        EXPECT_NE(text.find(", which this rank has not made; one end's send tag is the other's"), std::string::npos)
+            << text;
+    }
+    if (here == ranks || (here == 0 && j.ranks() > ranks)) {
+        connection c(j, here == 0 ? ranks : 0, {"outside"});
+        const send_window<float> sends(c, out);
+        const recv_window<float> receives(c, in);
+        EXPECT_EQ(refusal([&] { c.connect(); }), "accepted");
+    }
+    j.barrier();
+}
+
+/// Each rank makes its windows towards the rank below when it has connected those towards the rank above; the last one
+/// makes them late.
+inline void expect_late_windows_are_waited_for_in_a_row(const job& j) {
+    const std::vector<float> out(8);
+    std::vector<float> in(8);
+    const auto join = [&](int peer, int send, int receive) {
+        connection c(j, peer, {"row", send, receive});
+        const send_window<float> sends(c, out);
+        const recv_window<float> receives(c, in);
+        EXPECT_EQ(refusal([&] { c.connect(); }), "accepted");
+    };
+    if (j.rank() + 1 < j.ranks())
+        join(j.rank() + 1, 1, 2);
+    else
+        std::this_thread::sleep_for(std::chrono::milliseconds(400));
+    if (j.rank() > 0) join(j.rank() - 1, 2, 1);
+    j.barrier();
+}
+
 inline void expect_unlike_ends_are_refused(const job& j) {
     if (j.ranks() >= 2 && j.rank() < 2) {
         expect_other_sizes_are_refused(j);

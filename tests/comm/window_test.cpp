@@ -38,6 +38,8 @@ TEST_F(Window, TheFirstMessageWaitsForALateEnd) { expect_the_first_message_waits
 TEST_F(Window, ConnectionsOfAPairKeepTheirOrder) { expect_connections_of_a_pair_keep_their_order(job_); }
 TEST_F(Window, PostedMessagesMoveInAnyWait) { expect_posted_messages_move_in_any_wait(job_); }
 TEST_F(Window, LateWindowsAreWaitedFor) { expect_late_windows_are_waited_for(job_); }
+TEST_F(Window, LateWindowsAreWaitedForInARow) { expect_late_windows_are_waited_for_in_a_row(job_); }
+TEST_F(Window, CirclesAreRefused) { expect_circles_are_refused(job_); }
 TEST_F(Window, UnlikeEndsAreRefused) { expect_unlike_ends_are_refused(job_); }
 TEST_F(Window, OfNothingKeepsItsSteps) { expect_windows_of_nothing_keep_their_steps(job_); }
 TEST_F(Window, MisuseIsTold) { expect_misuse_is_told(job_); }

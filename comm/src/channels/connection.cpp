@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "circular_wait.hpp"
 #include "connection_core.hpp"
 #include "control/wire.hpp"
 #include "job/waiting.hpp"
-#include "mutual_wait.hpp"
 #include "window_end.hpp"
 
 #include <halocline/comm/detail/mock_channel.hpp>
@@ -111,15 +111,15 @@ void join_window(connection_core& c, window_end& w, const std::string& counts_ke
     const std::string card_key = c.peers_key(w.sends() ? 'r' : 's', w.number());
     const std::string title = titled_with_tags(c, w);
     const auto is_here = [&] { return letters.find(c.peer, card_key) != nullptr; };
-    mutual_wait mutual(core, c.peer, title);
+    circular_wait circle(core, c.peer, title);
     for (waiter waiting(core); waits && !is_here();) {
         letters.collect(core.setup_mail);
         if (is_here()) break;
         if (const auto there = peers_counts(c, counts_key))
             refuse(c, *there); // letters arrive in order: no such window
         if (c.peer == core.rank)
-            throw input_error(title + ": this rank has not made its other end; " + mutual_wait::remedy);
-        if (waiting.checked_job()) mutual.look(waiting.since());
+            throw input_error(title + ": this rank has not made its other end; " + circular_wait::remedy);
+        if (waiting.checked_job()) circle.look(waiting.since());
         if (const status s = waiting.again(c.peer); s != status::ok) core.raise(s, "the other end of " + title);
     }
     if (!is_here()) return;

@@ -25,8 +25,8 @@ class far_window_end : public network_window_end<Channel> {
     [[nodiscard]] std::uint64_t token_to_fill(std::uint64_t step) const noexcept { return step - 1; }
     [[nodiscard]] std::uint64_t token_to_send(std::uint64_t step) const noexcept { return step - 1; }
     [[nodiscard]] std::byte* target(std::uint64_t step) noexcept { return this->channel_.target(step); }
-    void copy(std::uint64_t step, std::size_t bytes) noexcept {
-        this->copy_counted(target(step), this->request_.buffer, bytes);
+    void copy(std::uint64_t step, const std::byte* from, std::size_t bytes) noexcept {
+        this->copy_counted(target(step), from, bytes);
     }
     [[nodiscard]] std::size_t bytes(std::uint64_t step) const noexcept { return this->channel_.label(step).bytes; }
     [[nodiscard]] const std::byte* received(std::uint64_t step) const noexcept { return this->channel_.received(step); }

@@ -103,17 +103,16 @@ void near_window_end::write(std::byte* to, const std::byte* from, std::size_t by
         copy_bytes(to, from, bytes);
 }
 
-void near_window_end::copy(std::uint64_t step, std::size_t bytes) noexcept {
+void near_window_end::copy(std::uint64_t step, const std::byte* from, std::size_t bytes) noexcept {
     std::byte* const to = target(step);
     // Streamed messages are left to the sender: a receiver would pull in lines that are far away.
-    if (helped_ == nullptr || bytes < helped_from_ || streaming_.streamed()) return write(to, request_.buffer, bytes);
+    if (helped_ == nullptr || bytes < helped_from_ || streaming_.streamed()) return write(to, from, bytes);
     // Nobody looks at the previous step's counter any more: the receiver has begun this step.
     helped_->next.store(0, std::memory_order_relaxed);
     helped_->offered.bytes = bytes;
     helped_->offered.step.store(step, std::memory_order_release);
-    const std::uint64_t own = copy_pieces(helped_->next, bytes, [&](std::uint64_t start, std::uint64_t n) {
-        write(to + start, request_.buffer + start, n);
-    });
+    const std::uint64_t own = copy_pieces(
+        helped_->next, bytes, [&](std::uint64_t start, std::uint64_t n) { write(to + start, from + start, n); });
     copied_by_peer_ += pieces_of(bytes) - own;
 }
 

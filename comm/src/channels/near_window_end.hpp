@@ -72,7 +72,7 @@ class near_window_end {
     }
     /// Streamed or not, as is best now.
     void write(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
-    void copy(std::uint64_t step, std::size_t bytes) noexcept;
+    void copy(std::uint64_t step, const std::byte* from, std::size_t bytes) noexcept;
     /// If the receiver could not copy its pieces, copies all.
     [[nodiscard]] bool is_copied(std::uint64_t step, std::size_t bytes) noexcept {
         if (copied_by_peer_ == 0) return true;

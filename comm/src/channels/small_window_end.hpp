@@ -117,7 +117,9 @@ class small_window_end {
         else
             std::memcpy(to, from, bytes);
     }
-    void copy(std::uint64_t step, std::size_t bytes) const noexcept { write(target(step), request_.buffer, bytes); }
+    void copy(std::uint64_t step, const std::byte* from, std::size_t bytes) const noexcept {
+        write(target(step), from, bytes);
+    }
     [[nodiscard]] bool is_copied(std::uint64_t, std::size_t) const noexcept { return true; }
     void send_message(std::uint64_t step, std::size_t bytes) noexcept {
         window_slots::label& l = slots_.of(step);

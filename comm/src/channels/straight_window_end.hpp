@@ -91,8 +91,8 @@ class straight_window_end : private straight_places, public network_window_end<C
         return this->channel_.has_one_target() ? step : step - 1;
     }
     [[nodiscard]] std::byte* target(std::uint64_t step) const noexcept { return of(step); }
-    void copy(std::uint64_t step, std::size_t bytes) noexcept {
-        if (!in_array()) this->copy_counted(target(step), this->request_.buffer, bytes);
+    void copy(std::uint64_t step, const std::byte* from, std::size_t bytes) noexcept {
+        if (!in_array()) this->copy_counted(target(step), from, bytes);
     }
     [[nodiscard]] std::size_t bytes(std::uint64_t step) const noexcept { return this->channel_.bytes(step); }
     [[nodiscard]] const std::byte* received(std::uint64_t step) const noexcept { return of(step); }

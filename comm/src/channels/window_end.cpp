@@ -4,6 +4,8 @@
 #include "control/wire.hpp"
 #include "job/waiting.hpp"
 
+#include <halocline/comm/detail/copy_bytes.hpp>
+
 #include <exception>
 #include <utility>
 
@@ -97,7 +99,12 @@ void window_end::connect(const std::string& peer_card) {
                           " has destroyed the other end without connecting it");
     }
 
-    std::visit([&](auto& w) { w.connect(card, peer, connection_->agreed_id(request_.sends, number_)); }, way_);
+    const auto join = [&](auto& w) {
+        w.connect(card, peer, connection_->agreed_id(request_.sends, number_));
+        if (request_.sends && request_.buffer == nullptr && w.token_to_fill(1) == 1)
+            spare_.reset(new std::byte[request_.bytes()]); // its pages are touched only if it is needed
+    };
+    std::visit(join, way_);
     phase_ = phase::idle;
 }
 
@@ -105,7 +112,7 @@ template <class Done>
 status window_end::until(Done done) noexcept {
     waiter waiting(core());
     std::uint64_t looks = 0;
-    while (status_ == status::ok && !done()) {
+    while (status_ == status::ok && !done(waiting)) {
         core().windows.push_due(); // the peer may be waiting for what this rank still has to send
         help();                    // after that, so that the peer copies, too
         if (const status s = waiting.again(connection_->peer); s != status::ok) status_ = s;
@@ -143,6 +150,7 @@ bool window_end::has_member(team t) noexcept {
 }
 
 void window_end::write(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+    if (source_ != nullptr) return copy_bytes(to, from, bytes); // into spare_
     on_way([&](auto& w) { w.write(to, from, bytes); });
 }
 
@@ -155,11 +163,11 @@ template <window_way Way>
     }
     if (sent_ != step_) {
         const std::uint64_t token = w.token_to_send(step_);
-        const bool waited = request_.buffer == nullptr && token == w.token_to_fill(step_); // by fill()
+        const bool waited = source_ == nullptr && token == w.token_to_fill(step_); // by fill()
         if (!waited && !may_write(w, token)) return false;
-        if (request_.buffer != nullptr) {
+        if (source_ != nullptr) {
             w.look_for_peer(w.target(step_), post_bytes_);
-            w.copy(step_, post_bytes_);
+            w.copy(step_, source_, post_bytes_);
         }
         w.send_message(step_, post_bytes_);
         sent_ = step_;
@@ -206,6 +214,7 @@ status window_end::begin() noexcept {
     ++step_;
     phase_ = phase::begun;
     if (request_.sends) {
+        source_ = request_.buffer;
         on_way([this](auto& w) { w.step_begins(step_); });
         return status_;
     }
@@ -215,14 +224,18 @@ status window_end::begin() noexcept {
 
 status window_end::fill() noexcept {
     if (begin() != status::ok) return status_;
-    return until([this] {
-        const auto fillable = [this](auto& w) {
-            if (!may_write(w, w.token_to_fill(step_))) return false;
-            buffer_ = w.target(step_);
-            w.look_for_peer(buffer_, request_.bytes());
-            return true;
-        };
-        return on_way(fillable);
+    const auto fillable = [this](auto& w) {
+        if (!may_write(w, w.token_to_fill(step_))) return false;
+        buffer_ = w.target(step_);
+        w.look_for_peer(buffer_, request_.bytes());
+        return true;
+    };
+    return until([&](const waiter& waiting) {
+        if (on_way(fillable)) return true;
+        if (spare_ == nullptr || !(receiver_is_late_ || waiting.yielded())) return false;
+        source_ = buffer_ = spare_.get();
+        ++spared_;
+        return true;
     });
 }
 
@@ -235,6 +248,7 @@ status window_end::post(std::size_t bytes_now) noexcept {
         post_bytes_ = bytes_now;
         ++core().windows.sending;
         send_soon();
+        receiver_is_late_ = due_ && spare_ != nullptr && source_ == spare_.get();
     } else {
         move_on();
     }
@@ -267,7 +281,7 @@ status window_end::wait() noexcept {
     if (status_ == status::ok) status_ = core().failed_for_call();
     if (status_ != status::ok) return status_;
     if (phase_ != phase::posted) return misused("wait() without post()");
-    if (!move_on()) (void)until([this] { return move_on(); });
+    if (!move_on()) (void)until([this](const waiter&) { return move_on(); });
     if (status_ != status::ok) return status_;
     phase_ = phase::idle;
     if (request_.sends) {
@@ -290,13 +304,15 @@ std::string window_end::pending() const {
     if (misuse_)
         text += ": " + misuse_.text();
     else if (request_.sends && request_.buffer == nullptr && phase_ == phase::begun)
-        text += ", whose init() waits for the receiver's; begin receive windows before send windows with own buffers";
+        text += ", whose init() waits until the receiver has begun the step before, or an earlier one";
     return text;
 }
 
 std::string window_end::describe() const {
     return title() + ": " + shown(request_.count, request_.element) + " over " + transport() + ", " +
-           std::visit([](const auto& w) { return w.describe(); }, way_);
+           std::visit([](const auto& w) { return w.describe(); }, way_) +
+           (spared_ > 0 ? ", copied there in " + std::to_string(spared_) + " steps, in which the receiver was late"
+                        : "");
 }
 
 } // namespace halocline::comm

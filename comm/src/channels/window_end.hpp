@@ -41,7 +41,8 @@ class window_end final : public due_send {
 
     // The calls of a step, as the windows' init(), post(), test() and wait() make them (window.hpp).
     status begin() noexcept;
-    /// begin() for a sender that writes its elements itself, at buffer(): waits until it may.
+    /// begin() for a sender that writes its elements itself, at buffer(): waits until it may. Where that is the receiver's
+    /// word in this very step, it does not wait long: the receiver may be a rank that waits here, too.
     status fill() noexcept;
     /// `bytes`: the size of the message; for a receiver, at most that of the window.
     status post(std::size_t bytes) noexcept;
@@ -130,6 +131,11 @@ class window_end final : public due_send {
     std::size_t post_bytes_ = 0, received_bytes_ = 0;
     // Of windows without a user's buffer: valid between init and post (sender), or wait and init (receiver).
     std::byte* buffer_ = nullptr;
+    const std::byte* source_ =
+        nullptr; // sender: what post() copies in this step; nullptr: the message is where it goes
+    std::unique_ptr<std::byte[]> spare_; // where fill() does not wait long: filled instead of the peer's buffer
+    std::uint64_t spared_ = 0;           // steps in which it was
+    bool receiver_is_late_ = false;      // it had not begun the last such step when that was posted
     wrong_call misuse_;
     phase phase_ = phase::made;
     bool due_ = false;    // a message or token still has to be sent, or the receiver has pieces to copy

@@ -37,11 +37,11 @@ concept window_way = requires(W& w, const W& fixed, wire_writer& own_card, wire_
     { fixed.token_to_fill(step) } -> std::same_as<std::uint64_t>;
     { fixed.token_to_send(step) } -> std::same_as<std::uint64_t>;
     { w.has_token(token) } -> std::same_as<bool>;
-    // Where a message is written: by write(), a thread's part of it, or by copy(), all of the user's buffer; pieces that
-    // the receiver copies may follow until is_copied(). send_message() says that it is there.
+    // Where a message is written: by write(), a thread's part of it, or by copy(), all of it; pieces that the receiver
+    // copies may follow until is_copied(). send_message() says that it is there.
     { w.target(step) } -> std::same_as<std::byte*>;
     w.write(to, from, bytes);
-    w.copy(step, bytes);
+    w.copy(step, from, bytes);
     { w.is_copied(step, bytes) } -> std::same_as<bool>;
     w.send_message(step, bytes);
     // Called when a step begins, when it has ended, and before [to, to + bytes) is written: to fetch lines, and to

@@ -11,7 +11,9 @@
 #include <cstdint>
 #include <exception>
 #include <map>
+#include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace halocline::comm {
@@ -23,6 +25,19 @@ struct due_send {
 
   protected:
     ~due_send() = default;
+};
+
+/// Long waits in connect() that ranks have told each other of (channels/circular_wait.hpp).
+struct told_waits {
+    struct other {
+        std::uint32_t wait = 0, ranks = 0; ///< its number, and of how many ranks the hint tells
+        std::uint64_t seen = 0;            ///< by the rank that it came from, of this rank's letters
+        std::string waits{};               ///< what they wait for
+        std::uint32_t passed_in = 0;       ///< this rank's wait in which it was last passed on
+        std::uint64_t passed_seen = 0;     ///< what this rank then told of its own
+    };
+    std::uint32_t own = 0;                       ///< number of this rank's last
+    std::map<std::pair<int, int>, other> others; ///< by the rank that waits and the one that the hint came from
 };
 
 struct open_windows {
@@ -37,15 +52,10 @@ struct open_windows {
     /// Number of connections made, by peer, send tag and receive tag: both ends count them in the order of their
     /// making.
     std::map<std::tuple<int, int, int>, std::uint32_t> connections;
-    /// Waits in connect() of which this rank and a peer have told each other, from 1 (channels/mutual_wait.hpp).
-    struct told_waits {
-        std::uint32_t own = 0;   ///< the last
-        std::uint32_t peers = 1; ///< the last that was heard of, or the first to come
-    };
-    std::map<int, told_waits> waits; ///< by peer
-    std::size_t count = 0;           ///< existing windows
-    std::size_t sending = 0;         ///< senders' windows between post() and wait()
-    std::vector<due_send*> due;      ///< windows that still have to send something
+    told_waits waits;
+    std::size_t count = 0;      ///< existing windows
+    std::size_t sending = 0;    ///< senders' windows between post() and wait()
+    std::vector<due_send*> due; ///< windows that still have to send something
 
     /// Sends what is due on any window, as far as possible now.  Pre: called by the thread that drives them.
     void push_due() noexcept {

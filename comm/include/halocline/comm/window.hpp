@@ -159,7 +159,7 @@ class recv_window : public window {
 };
 
 /// Sends what insert() or the caller writes into the window's own buffer, which over shared memory is the receiver's
-/// slot, and over a network a registered buffer at this end.
+/// slot or buffer, and over a network a registered buffer at this end.
 template <class T>
 requires std::is_trivially_copyable_v<T>
 class buffered_send_window : public window {
@@ -167,7 +167,8 @@ class buffered_send_window : public window {
     buffered_send_window(connection& c, std::size_t count)
         : window(c, {true, element_name<T>(), sizeof(T), count, nullptr}), count_(count) {}
     /// Begins a step, and waits until the buffer may be written: until the receiver has begun the previous step, or an
-    /// earlier one if the window is small, or this one if it receives straight into a user's buffer in its slab.
+    /// earlier one if the window is small. If it receives straight into a user's buffer in its slab, it must have begun
+    /// this step; as long as it is late, the buffer is one at this end, after a short wait, and post() copies.
     [[nodiscard]] status init() noexcept { return fill(); }
     /// Copies `from` to the elements [at, at + from.size()); in a team, this thread's share of it. The caller
     /// synchronises the team before post(). Does nothing once the status is bad.
