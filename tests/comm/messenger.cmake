@@ -25,13 +25,16 @@ halocline_add_test(comm.messenger_test TARGET comm_messenger_test RANKS 2
 halocline_add_test(comm.messenger_test TARGET comm_messenger_test RANKS 3 12
                    ARGS ${between_ranks}:MessengerBetweenProcesses.*-*2GiB*)
 halocline_add_test(comm.messenger_test.deadline TARGET comm_messenger_test RANKS 2
-                   ARGS --gtest_filter=MessengerDeadline.*)
+                   ARGS --gtest_filter=MessengerDeadline.*EachPiece*)
 set_property(TEST comm.messenger_test.deadline.r2 APPEND PROPERTY ENVIRONMENT HALOCLINE_FAULTS_DEADLINE_MS=2500)
 
 # Without the test of 2 GiB and those of shared memory.
 set(over_networks ${between_ranks}:MessengerOverNetwork.*-*Slab*:*Pieces*:*2GiB*:*InARow*:*WithoutWaits*:*OnlyWhile*)
 if(LIBFABRIC_FOUND)
   halocline_add_test(comm.messenger_test.ofi TARGET comm_messenger_test RANKS 2 4 LABELS ofi ARGS ${over_networks})
+  halocline_add_test(comm.messenger_test.ofi_deadline TARGET comm_messenger_test RANKS 2 LABELS ofi
+                     ARGS --gtest_filter=MessengerDeadline.*OverANetwork)
+  set_property(TEST comm.messenger_test.ofi_deadline.r2 APPEND PROPERTY ENVIRONMENT HALOCLINE_FAULTS_DEADLINE_MS=2500)
   halocline_add_test(comm.messenger_fuzz_test.ofi TARGET comm_messenger_fuzz_test RANKS 3 LABELS ofi)
   halocline_add_test(comm.messenger_stress_test.ofi TARGET comm_messenger_stress_test RANKS 3 LABELS ofi)
 endif()

@@ -5,6 +5,7 @@
 #include "named_transport.hpp"
 
 #include <gtest/gtest.h>
+#include <halocline_test/idle_barrier.hpp>
 #include <halocline_test/run_tests.hpp>
 
 #include <algorithm>
@@ -201,6 +202,39 @@ TEST(MessengerDirect, MoreAtATimeThanThereAreRecordsOrRegistrations) {
     ok_or_fail(m, m.wait_all(sends));
     for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(wrong(in[i], before, i), 0u) << i;
     EXPECT_EQ(m.counts().written, count);
+    j.barrier();
+}
+
+/// Messages of a rank that makes no calls hold as many registrations as are kept.
+TEST(MessengerDirect, ASilentPeerDoesNotHoldUpTheMessagesOfAnother) {
+    const job& j = world();
+    if (j.ranks() < 3) return;
+    idle_barrier meet(j);
+    messenger m(j, in_frames_below_least);
+    constexpr std::size_t count = 64;
+    const bytes out = written(least, std::pmr::new_delete_resource(), j.rank(), 1);
+    std::vector<message_request> of_1(j.rank() < 2 ? count : 0);
+    if (j.rank() == 1) {
+        for (message_request& r : of_1) m.isend(r, out, 0, 5);
+        ok_or_fail(m, m.send({}, 0, 4)); // after which all have been announced
+    }
+    if (j.rank() == 0) ok_or_fail(m, m.recv({}, 1, 4));
+    meet(); // from here on rank 1 is silent
+    std::vector<bytes> in(count, bytes(least));
+    if (j.rank() == 0) {
+        for (std::size_t i = 0; i < count; ++i) m.irecv(of_1[i], in[i], 1, 5);
+        while (m.counts().called < count) (void)m.test(of_1[0]);
+        bytes of_2(least);
+        ok_or_fail(m, m.recv(of_2, 2, 5));
+        EXPECT_EQ(wrong(of_2, 2, 1), 0u);
+    }
+    if (j.rank() == 2) ok_or_fail(m, m.send(out, 0, 5));
+    meet(); // until here
+    ok_or_fail(m, m.wait_all(of_1));
+    if (j.rank() == 0) {
+        for (const bytes& b : in) EXPECT_EQ(wrong(b, 1, 1), 0u);
+        EXPECT_EQ(m.counts().written, count + 1);
+    }
     j.barrier();
 }
 

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <exception>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -93,6 +94,55 @@ TEST(MessengerFailure, APeerThatLeavesBehindItsMessageDoesNotEndAWaitForAnotherT
         }
         j.barrier();
     });
+}
+
+/// The rank whose message a receive from any rank has met withdraws it and leaves, just before the wait looks for ranks
+/// that have left: another one may still send.
+TEST(MessengerFailure, ARankThatLeavesWithItsMessageDoesNotEndAReceiveFromAnyRank) {
+    if (ranks_are_processes()) GTEST_SKIP() << "ranks as threads only";
+    struct departure {
+        std::atomic<bool> is_due{false}, go{false}, over{false};
+        static void take(void* object) {
+            auto& self = *static_cast<departure*>(object);
+            if (!self.is_due.exchange(false)) return;
+            self.go = true;
+            self.go.notify_all();
+            self.over.wait(false);
+        }
+    } departure;
+    job_options options;
+    options.path = path::streamed;
+    run_threads(
+        3,
+        [&](const job& j) {
+            channel_set work(j, std::span<const channel_request>(), {"work", ""});
+            std::optional<messenger> m(j);
+            bytes data(100'000, &j.memory());
+            message_request r;
+            if (j.rank() == 1) m->isend(r, data, 0, 5);
+            j.barrier();
+            if (j.rank() == 0) {
+                m->irecv(r, data, any_source, 5);
+                EXPECT_FALSE(m->test(r));
+                EXPECT_EQ(m->counts().pushed, 1u) << "it has met the message, which its sender has not begun to copy";
+                departure.is_due = true;
+                work.work_in_every_wait(&departure, departure::take);
+                EXPECT_EQ(m->wait_all_for({&r, 1}, std::chrono::nanoseconds(1)), status::timed_out) << m->pending();
+            } else if (j.rank() == 1) {
+                departure.go.wait(false);
+                m.reset();
+                departure.over = true;
+                departure.over.notify_all();
+            }
+            j.barrier();
+            if (j.rank() == 2) ok_or_fail(*m, m->send(std::span(data).first(8), 0, 5));
+            if (j.rank() == 0) {
+                EXPECT_EQ(m->wait(r), status::ok) << m->pending();
+                EXPECT_EQ(r.info().source, 2);
+            }
+            j.barrier();
+        },
+        options);
 }
 
 /// The message arrives after probe() has looked, and is taken by the work of every wait, as over networks.

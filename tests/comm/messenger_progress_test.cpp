@@ -176,9 +176,74 @@ TEST(Messenger, MessagesWithoutWaitsDoNotKeepOtherObjectsFromTheirWork) {
     });
 }
 
+/// The peer's own message needs a call of this rank, whose frames are always full of pieces.
+TEST(MessengerOverNetwork, CallsGoAheadOfAStream) {
+    on_ranks({}, [](const job& j) {
+        messenger m(j, {.direct_bytes = std::size_t{1} << 30}); // everything in pieces
+        constexpr std::size_t under_way = 4, n = 400'000;
+        constexpr int begin = 5, most = 300; // without an end it would be all of them
+        bytes data(n), other(n);
+        message_request of_other;
+        if (j.rank() == 0) {
+            m.irecv(of_other, other, 1, 6);
+            std::array<message_request, under_way> sends;
+            int sent = 0;
+            for (; sent < most && !of_other.done(); ++sent) {
+                message_request& r = sends[static_cast<std::size_t>(sent) % under_way];
+                ok_or_fail(m, m.wait(r));
+                m.isend(r, data, 1, 5);
+            }
+            ok_or_fail(m, m.wait_all(sends));
+            ok_or_fail(m, m.send({}, 1, 8));
+            EXPECT_LT(sent, most) << "the other one has still not come";
+        } else if (j.rank() == 1) {
+            message_request end;
+            m.irecv(end, {}, 0, 8);
+            std::array<message_request, under_way> receives; // all at once into the same memory, which nobody reads
+            for (int i = 0; !end.done(); ++i) {
+                message_request& r = receives[static_cast<std::size_t>(i) % under_way];
+                const std::array<message_request*, 2> either{&r, &end};
+                ok_or_fail(m, m.wait_any(either));
+                if (r.done()) m.irecv(r, data, 0, 5);
+                if (i == begin) m.isend(of_other, other, 0, 6);
+            }
+        }
+        ok_or_fail(m, m.wait(of_other));
+        j.barrier();
+    });
+}
+
+/// Its destruction waits for bytes that are on their way, however long that takes, as long as they move.
+TEST(MessengerDeadline, IsExtendedForAReceiveThatIsDestroyedOverANetwork) {
+    if (network().empty()) GTEST_SKIP() << "within a node nobody waits";
+    on_ranks({}, [](const job& j) {
+        messenger m(j);
+        const auto deadline = j.options().deadline;
+        ASSERT_LE(deadline, std::chrono::seconds(5)) << "this would take too long";
+        constexpr std::size_t looks = 20, bytes_per_look = 512 * 1024; // two pieces over a TCP socket
+        std::vector<std::byte> data(looks * bytes_per_look);
+        if (j.rank() == 0) {
+            message_request send;
+            m.isend(send, data, 1, 5);
+            while (!m.test(send)) std::this_thread::sleep_for(2 * deadline / looks);
+            EXPECT_EQ(m.state(), status::ok) << m.pending();
+        } else if (j.rank() == 1) {
+            const auto begin = std::chrono::steady_clock::now();
+            {
+                message_request receive;
+                m.irecv(receive, data, 0, 5);
+                while (m.counts().called == 0) (void)m.test(receive);
+            }
+            EXPECT_GT(std::chrono::steady_clock::now() - begin, deadline) << "it went on before all had arrived";
+        }
+        j.barrier();
+    });
+}
+
 /// The deadline limits silence. The sender looks seldom, and its message needs many looks, because it goes piece by
 /// piece through its slab.
 TEST(MessengerDeadline, IsExtendedByEachPieceOfALargeMessage) {
+    if (!network().empty()) GTEST_SKIP() << "it is about copies within a node";
     ASSERT_TRUE(ranks_are_processes());
     on_ranks({}, [](const job& j) {
         messenger m(j, {.read_processes = false});

@@ -9,6 +9,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 
 namespace {
 
@@ -127,6 +129,41 @@ TEST(MessengerPush, AMessageWithdrawnBeforeItIsPushedIsNotReceived) {
                 meet();
                 ok_or_fail(m, m.wait(receive));
                 EXPECT_EQ(receive.info().bytes, 8u);
+            }
+            j.barrier();
+        },
+        options);
+}
+
+/// It is the oldest one when the next message arrives, together with the notice.
+TEST(MessengerPush, AReceiveWhoseMessageIsWithdrawnIsStillAheadOfYoungerOnes) {
+    job_options options;
+    options.path = path::streamed;
+    run_threads(
+        2,
+        [](const job& j) {
+            idle_barrier meet(j);
+            messenger m(j);
+            bytes data(100'000, &j.memory());
+            if (j.rank() == 0) {
+                {
+                    message_request send;
+                    m.isend(send, data, 1, 5);
+                    meet();
+                    meet();
+                }
+                ok_or_fail(m, m.send(std::span(data).first(8), 1, 5));
+                meet();
+            } else {
+                meet();
+                std::array<message_request, 2> receives;
+                for (message_request& r : receives) m.irecv(r, data, 0, 5);
+                EXPECT_FALSE(m.test(receives[0]));
+                EXPECT_EQ(m.counts().pushed, 1u);
+                meet();
+                meet();
+                EXPECT_EQ(m.wait_all_for(std::span(receives).first(1), std::chrono::seconds(1)), status::ok);
+                EXPECT_FALSE(receives[1].done());
             }
             j.barrier();
         },

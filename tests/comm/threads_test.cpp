@@ -139,7 +139,8 @@ TEST(Job, AbortEndsTheNextWaitWhateverHasArrived) {
         const int peer = 1 - j.rank();
         idle_barrier meet(j);
         global_sum sum(j, 1);
-        messenger m(j);
+        messenger m(j), keeps(j), is_done(j), sends(j);
+        message_request done;
         connection c(j, peer);
         std::array<double, 4> out{}, in{};
         send_window<double> to(c, out);
@@ -151,7 +152,11 @@ TEST(Job, AbortEndsTheNextWaitWhateverHasArrived) {
         ASSERT_EQ(to.init(), status::ok);
         ASSERT_EQ(from.post(), status::ok);
         ASSERT_EQ(to.post(), status::ok);
-        ASSERT_EQ(m.send(std::as_bytes(std::span(out)), peer, 1), status::ok);
+        const auto all_out = std::as_bytes(std::span(out));
+        const auto all_in = std::as_writable_bytes(std::span(in));
+        for (messenger* const one : {&m, &keeps, &is_done}) ASSERT_EQ(one->send(all_out, peer, 1), status::ok);
+        is_done.irecv(done, all_in, peer, 1);
+        for (message_info info; !keeps.probe(peer, 1, info) || !is_done.test(done);) std::this_thread::yield();
         sum.start(std::span(&v, 1));
         meet(); // all of it has arrived
         if (j.rank() == 1) j.abort("no more sites");
@@ -159,7 +164,11 @@ TEST(Job, AbortEndsTheNextWaitWhateverHasArrived) {
 
         EXPECT_EQ(sum.finish(std::span(&v, 1)), status::aborted);
         EXPECT_EQ(from.wait(), status::aborted);
-        EXPECT_EQ(m.recv(std::as_writable_bytes(std::span(in)), peer, 1), status::aborted);
+        EXPECT_EQ(m.recv(all_in, peer, 1), status::aborted);
+        EXPECT_EQ(keeps.recv(all_in, peer, 1), status::aborted);
+        EXPECT_EQ(is_done.wait(done), status::aborted);
+        EXPECT_TRUE(is_done.pending().ends_with(": a wait for messages that were done")) << is_done.pending();
+        EXPECT_EQ(sends.send(all_out, peer, 1), status::aborted);
         EXPECT_THROW(j.barrier(), rank_failure);
     });
 }

@@ -26,13 +26,26 @@ void frame_rendezvous::receive(message_operation& r, std::uint32_t record, std::
     call(r);
 }
 
+// Pieces fill every frame that may be sent, so the last one of the step before goes first, and then what is short:
+// behind a stream of pieces the peer's own messages, which wait for a call, would never be called for.
 void frame_rendezvous::progress() noexcept {
+    frames_.flush();
     tell_refused();
     recall_withdrawn();
-    called_for_.for_each([this](message_operation& s) { send_pieces(s); });
-    if (rdma_) rdma_->progress(called_for_);
     call_for_not_wanted();
     calling_.for_each([this](message_operation& r) { call(r); });
+    if (rdma_) rdma_->progress(called_for_);
+    called_for_.for_each([this](message_operation& s) { send_pieces(s); });
+}
+
+void frame_rendezvous::peer_left() noexcept {
+    called_for_.finish_all();
+    calling_.for_each([this](message_operation& r) {
+        calling_.remove(r);
+        core_.receive_another(r);
+    });
+    for (message_operation*& o : receiving_)
+        if (o != nullptr) core_.receive_another(*std::exchange(o, nullptr));
 }
 
 /// Asks the sender of a large message for its bytes: invites it to write them, or calls for them in pieces. A receive
@@ -142,6 +155,18 @@ void frame_rendezvous::take_withdrawn(std::uint32_t record) noexcept {
     if (r != nullptr) core_.receive_another(*r); // otherwise it was withdrawn, too, or wanted no bytes
 }
 
+/// No other message has that record before its sender has got a call, too.
+void frame_rendezvous::take_recall(std::uint32_t record) noexcept {
+    message_operation* to_call = nullptr;
+    calling_.for_each([&](message_operation& r) {
+        if (r.record == record) to_call = &r;
+    });
+    if (to_call == nullptr) return take_withdrawn(record);
+    calling_.remove(*to_call);
+    call_in_vain(record);
+    core_.receive_another(*to_call);
+}
+
 void frame_rendezvous::tell_refused() noexcept {
     refused_.take_while([this](std::uint32_t record) {
         if (!frames_.append({.kind = frame_item::withdrawn, .record = record})) return false;
@@ -166,6 +191,8 @@ void frame_rendezvous::withdraw(message_operation& o) noexcept {
         announced_[o.record] = nullptr;
         withdrawn_.add(o.record);
         untold_.add(o.record);
+        recall_withdrawn(); // now, if that is possible: this may be the rank's last call for a while
+        frames_.flush();
         return;
     case operation_state::called_for:
         called_for_.remove(o);

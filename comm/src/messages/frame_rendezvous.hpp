@@ -31,6 +31,10 @@ class frame_rendezvous {
     void receive(message_operation& r, std::uint32_t record, std::uint64_t bytes) noexcept;
     /// Sends notices that are due, and pieces.
     void progress() noexcept;
+    /// The peer has said farewell, and everything that it sent before was taken: what it still owes won't come. Its
+    /// receives without all of their bytes were withdrawn, so the sends that they called for are done; and receives that
+    /// it has sent a part of, or nothing yet, take another message. (Not those that wait for writes, which may come.)
+    void peer_left() noexcept;
 
     // What the peer sent.  False: that can't be.
     [[nodiscard]] bool take_call(std::uint32_t record, std::uint64_t bytes) noexcept;
@@ -38,6 +42,7 @@ class frame_rendezvous {
     [[nodiscard]] bool take_invitation(std::uint32_t record, std::uint64_t bytes, const std::byte* ticket) noexcept;
     [[nodiscard]] bool take_decline(std::uint32_t record) noexcept;
     void take_withdrawn(std::uint32_t record) noexcept;
+    void take_recall(std::uint32_t record) noexcept;
     /// Receiver: no receive wants the message of that record; its sender waits for a call.
     void call_in_vain(std::uint32_t record) noexcept { not_wanted_.add(record); }
 
@@ -57,7 +62,8 @@ class frame_rendezvous {
     /// The receiver has called for a send that was withdrawn: it must be informed before the record is reused.
     void refuse(std::uint32_t record) noexcept { refused_.add(record); }
     void tell_refused() noexcept;
-    /// Informs the receiver of sends that were withdrawn before it called for them: it may never do so.
+    /// Informs the receiver of sends that were withdrawn before its call came: it may never call, or this rank never
+    /// take a call.
     void recall_withdrawn() noexcept;
     /// Calls for no bytes of messages that nobody wants.
     void call_for_not_wanted() noexcept;

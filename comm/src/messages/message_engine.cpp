@@ -95,7 +95,7 @@ void messenger_core::receive_another(message_operation& receive) noexcept { owne
 
 bool message_engine::try_send_immediate(std::span<const std::byte> data, int to, int tag,
                                         std::uint32_t context) noexcept {
-    if (!is_rank(to) || tag < 0) return false; // isend() reports that
+    if (!is_rank(to) || tag < 0 || has_failed()) return false; // isend() and its wait report that
     message_link& l = link_to(to);
     if (!core_.is_immediate(data.size()) || !l.queued.empty() || !l.shm) return false;
     if (!l.shm->try_send_immediate(data, tag, context)) return false;
@@ -178,8 +178,13 @@ class message_engine::awaited_operations {
             if (const message_operation* const o = operation_at_(k); o != nullptr && is_settled_(*o)) return true;
         return false;
     }
-    /// The first one that was not settled in done().  Pre: !done().
-    [[nodiscard]] message_operation* first() const noexcept { return operation_at_(first_); }
+    /// The first one that was not settled in done(); else the last one that is. nullptr: there is none.
+    [[nodiscard]] message_operation* first() const noexcept {
+        if (first_ < count_) return operation_at_(first_);
+        for (std::size_t k = count_; k-- > 0;)
+            if (message_operation* const o = operation_at_(k)) return o;
+        return nullptr;
+    }
     /// Calls visit(o) for each that is not settled until that returns true. nullptr: it never did.
     template <class Visit>
     message_operation* find(Visit&& visit) const noexcept {
@@ -223,9 +228,9 @@ status message_engine::left_by_one(const Awaited& operations, message_operation*
     int who = -1;
     message_operation* const o = operations.find([&](const message_operation& x) { return (who = gone(x.peer)) >= 0; });
     if (o == nullptr) return status::ok;
-    progress(); // takes in what its peer did before it left
+    progress(); // takes in what its peer did before it left, which may have withdrawn what a receive from any rank had met
     culprit = o;
-    return operations.is_settled(*o) ? status::ok : core_.job.left_by(who);
+    return operations.is_settled(*o) || (who = gone(o->peer)) < 0 ? status::ok : core_.job.left_by(who);
 }
 
 template <class OperationAt, class IsSettled>
@@ -233,11 +238,15 @@ status message_engine::wait(std::size_t count, OperationAt&& operation_at, IsSet
                             std::optional<std::chrono::nanoseconds> longest) noexcept {
     if (core_.state != status::ok) return core_.state;
     awaited_operations<OperationAt, IsSettled> operations(count, operation_at, is_settled, how);
-    if (operations.done()) return core_.state;
+    const bool is_over = operations.done();
     if (const status ended = core_.job.failed_for_call(); ended != status::ok) {
-        core_.fail(ended, *operations.first(), operations.unsettled_besides(*operations.first()));
+        message_operation* const culprit = operations.first();
+        if (culprit == nullptr) return core_.state;
+        core_.fail(ended, *culprit, is_over ? 0 : operations.unsettled_besides(*culprit));
+        core_.failed.is_settled = is_over;
         return ended;
     }
+    if (is_over) return core_.state;
     const std::uint64_t begin = longest ? ticks() : 0;
     std::uint64_t moved = core_.moved.count();
     waiter waiting(core_.job);

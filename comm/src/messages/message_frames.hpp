@@ -38,7 +38,7 @@ struct frame_item {
         invite,    ///< receiver: write the first `bytes` of that message where the following ticket says
         decline,   ///< sender: nothing will be written there; the message comes in pieces
         withdrawn, ///< sender: the call was in vain; no (further) byte of the message will come
-        recalled,  ///< sender: the announcement is withdrawn; if no receive has met it, it is called for in vain
+        recalled,  ///< sender: the announcement is withdrawn, and not called for yet; no byte of the message will come
     };
     std::uint32_t kind = message;
     std::uint32_t record = 0; ///< of the send, at its sender; `whole`: the message's place at the receiver

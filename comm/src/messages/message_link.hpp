@@ -46,8 +46,11 @@ struct message_link {
     void receive_kept(message_operation& r, unexpected_message& m) noexcept {
         with([&](auto& way) { way.receive_kept(r, m); });
     }
-    /// The sender of an unexpected message has withdrawn it: it is discarded.  False: it has not, as far as is known.
-    bool discard_if_withdrawn(unexpected_message& m) noexcept { return shm && shm->discard_if_withdrawn(m); }
+    /// The sender of an unexpected message has withdrawn it, or left before all of it had come: it is discarded.  False:
+    /// it has not, as far as is known.
+    bool discard_if_withdrawn(unexpected_message& m) noexcept {
+        return shm ? shm->discard_if_withdrawn(m) : network && network->discard_if_lost(m);
+    }
     /// Takes back what has begun: neither what is queued here nor a posted receive.
     void withdraw(message_operation& o) noexcept {
         with([&](auto& way) { way.withdraw(o); });

@@ -35,6 +35,7 @@ void messenger_core::fail(status why, const message_operation& o, std::size_t mo
 
 std::string message_engine::pending() const {
     const failed_wait& failed = core_.failed;
+    if (failed.is_settled) return "'" + core_.options.name + "': a wait for messages that were done";
     std::string text = "'" + core_.options.name + "': " + (failed.is_send ? "a send" : "a receive");
     if (!failed.is_send && failed.message_bytes > failed.room) {
         text += " of up to " + std::to_string(failed.room) + " bytes that got a message of " +

@@ -42,9 +42,10 @@ struct failed_wait {
     bool is_send = false;
     int peer = 0, tag = 0;
     std::uint64_t room = 0, message_bytes = 0;
-    std::size_t more = 0; ///< number of other operations that it waited for, too
-    bool in_use = false;  ///< its request was under way already
-    bool queued = false;  ///< a send that has not found room
+    std::size_t more = 0;    ///< number of other operations that it waited for, too
+    bool in_use = false;     ///< its request was under way already
+    bool queued = false;     ///< a send that has not found room
+    bool is_settled = false; ///< it was for nothing more, when the job ended
 };
 
 struct messenger_core {

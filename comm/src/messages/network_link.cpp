@@ -4,6 +4,7 @@
 #include <halocline/comm/detail/copy_bytes.hpp>
 
 #include <cstring>
+#include <utility>
 
 namespace halocline::comm {
 
@@ -33,6 +34,7 @@ bool network_link::try_send(message_operation& s) noexcept {
 
 void network_link::progress() noexcept {
     frames_.take([this](std::span<const std::byte> frame) { return read_frame(frame); });
+    if (frames_.is_closed() && core_.broken == status::ok && !std::exchange(knows_peer_left_, true)) large_.peer_left();
     large_.progress();
     frames_.answer();
     frames_.flush();
@@ -109,10 +111,16 @@ void network_link::read_recall(std::uint32_t record) noexcept {
         return !core_.is_immediate(m.bytes) && !kept_in(m).whole && kept_in(m).record == record;
     };
     unexpected_message* const m = matching_.find_kept(frames_.peer(), is_it);
-    if (m == nullptr) return;
+    if (m == nullptr) return large_.take_recall(record);
     large_.call_in_vain(record);
     matching_.remove(*m);
     ++core_.counts.withdrawn;
+}
+
+bool network_link::discard_if_lost(unexpected_message& m) noexcept {
+    if (!knows_peer_left_ || core_.is_immediate(m.bytes) || kept_in(m).whole) return false;
+    matching_.remove(m);
+    return true;
 }
 
 void network_link::receive_kept(message_operation& r, unexpected_message& m) noexcept {

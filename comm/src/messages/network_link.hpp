@@ -40,6 +40,8 @@ class network_link {
     /// The messenger ends.
     void abandon() noexcept;
     [[nodiscard]] bool peer_has_left() const noexcept { return frames_.is_closed(); }
+    /// The sender of an unexpected message has left, and most of the message with it: it is discarded.  False: it is here.
+    bool discard_if_lost(unexpected_message& m) noexcept;
     [[nodiscard]] std::string describe() const;
 
   private:
@@ -60,7 +62,7 @@ class network_link {
     /// False: the item is impossible.
     bool read_item(const frame_item& i, const std::byte* payload) noexcept;
     bool read_message(const frame_item& i, const std::byte* payload) noexcept;
-    /// The peer has withdrawn a send: if no receive has met the message, it is discarded.
+    /// The peer has withdrawn a send: the message is discarded, or the receive that has met it takes another one.
     void read_recall(std::uint32_t record) noexcept;
     void receive_whole(message_operation& r, const envelope& m, std::uint32_t place, const std::byte* payload) noexcept;
     [[nodiscard]] std::byte* whole_message_at(std::uint32_t place) noexcept {
@@ -76,6 +78,7 @@ class network_link {
     /// Unexpected whole messages: most_whole() bytes for each place.
     std::unique_ptr<std::byte[]> whole_;
     frame_rendezvous large_;
+    bool knows_peer_left_ = false;
 };
 
 } // namespace halocline::comm

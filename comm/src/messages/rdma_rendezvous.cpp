@@ -3,6 +3,8 @@
 
 #include "job/waiting.hpp"
 
+#include <utility>
+
 namespace halocline::comm {
 
 namespace {
@@ -53,11 +55,13 @@ void rdma_rendezvous::admit(message_operation& s, std::uint64_t bytes, const bul
 void rdma_rendezvous::progress(operation_list& called_for) noexcept {
     tell_declines();
     if (invited_.empty() && writing_.empty()) return;
-    const std::uint64_t moved = bulk_->moved(), writes = bulk_->writes();
+    const std::uint64_t writes = bulk_->writes();
     bulk_->poll();
     look_for_received();
     writing_.for_each([&](message_operation& s) { write(s, called_for); });
-    if (const std::uint64_t more = bulk_->moved() - moved; more > 0) core_.moved.note(frames_.peer(), more);
+    // All since the last time: polls for other peers may have counted some.
+    if (const std::uint64_t more = bulk_->moved() - std::exchange(moved_, bulk_->moved()); more > 0)
+        core_.moved.note(frames_.peer(), more);
     core_.counts.writes += bulk_->writes() - writes;
     if (bulk_->failed() && !frames_.is_closed() && core_.broken == status::ok) frames_.lose(bulk_->trouble());
 }
@@ -106,13 +110,16 @@ void rdma_rendezvous::withdraw(message_operation& o) noexcept {
     }
     waiter waiting(core_.job);
     bool over = false, left = false;
+    std::uint64_t moved = core_.moved.count();
     while (is_under_way(o) && !over && !left) {
         left = frames_.is_closed();
         over = waiting.again(frames_.peer()) != status::ok; // every wait of the rank advances its messages
+        const std::uint64_t before = std::exchange(moved, core_.moved.count());
+        if (core_.moved.since(before, frames_.peer())) waiting.restart_deadline(); // as in the engine's waits
     }
     if (!is_under_way(o)) return;
     // The job has ended, or the peer's part in it; the peer won't write any more.
-    if (over) bulk_->cut();
+    if (over || core_.broken != status::ok) bulk_->cut();
     if (o.state == operation_state::invited) bulk_->give_up(number_of(o.record));
     (o.state == operation_state::invited ? invited_ : writing_).remove(o);
 }

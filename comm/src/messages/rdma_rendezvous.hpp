@@ -65,6 +65,7 @@ class rdma_rendezvous {
     operation_list writing_;                   ///< sends to memory that is open to this rank: admitted, or under way
     bulk_ticket ticket_[bulk_link::records]{}; ///< of these, by number
     record_set declines_;                      ///< declined, until the peer is informed
+    std::uint64_t moved_ = 0;                  ///< of bulk_'s, as far as core_.moved knows
     /// By which the network tells messages apart. Several records share one: it is busy until a message has arrived.
     [[nodiscard]] static std::uint32_t number_of(std::uint32_t record) noexcept { return record % bulk_link::records; }
 };

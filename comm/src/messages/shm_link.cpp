@@ -115,7 +115,10 @@ void shm_link::take_withdrawal(const announcement& a) noexcept {
     const auto is_it = [&](unexpected_message& m) {
         return is_announced(m) && announcement_in(m.payload()).generation == a.generation;
     };
-    if (unexpected_message* const m = matching_.find_kept(peer_, is_it)) discard(*m);
+    if (unexpected_message* const m = matching_.find_kept(peer_, is_it))
+        discard(*m);
+    else
+        incoming_.progress(); // a receive has met it, and must be posted again before the next message asks for one
 }
 
 bool shm_link::discard_withdrawn() noexcept {

@@ -51,7 +51,7 @@ class bulk_link {
 
     enum class opening {
         open,
-        busy,   ///< the last message of that number is under way, or no registration is free: try again later
+        busy,   ///< the last message of that number is under way: try again later
         refused ///< the memory can't be registered: the message goes in frames
     };
     /// Receiver: the peer may write `into` from now on.  Pre: into is not empty.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Registrations of memory for large messages. The slab's memory stays mapped where it is for the whole job, so its
 // registrations are kept for later messages; the least recently used one goes when its place is needed. Other memory
-// may go back to the system between two messages, unnoticed: it is registered for one message only.
+// may go back to the system between two messages, unnoticed: it is registered for one message only, and so is memory of
+// the slab while messages to and from silent peers use all places.
 #pragma once
 
 #include <halocline/comm/slab.hpp>
@@ -28,24 +29,25 @@ class registration_cache {
 
     explicit registration_cache(const slab& memory) : memory_(memory) {}
 
-    /// make(start, bytes) -> Region registers, drop(Region&) undoes that. nullptr: every place is in use (error() is
-    /// 0), or the memory can't be registered.
+    /// make(start, bytes) -> Region registers, drop(Region&) undoes that. `single`: for a registration that is not kept;
+    /// free. nullptr: the memory can't be registered.
     template <class Make, class Drop>
-    place* take(std::byte* start, std::size_t bytes, Make&& make, Drop&& drop) noexcept {
-        error_ = 0;
+    place* take(std::byte* start, std::size_t bytes, place& single, Make&& make, Drop&& drop) noexcept {
         std::byte* end = start + bytes;
-        const bool keep = memory_.contains(start);
         place* best = nullptr;
-        for (place& p : all_) {
-            if (keep && p.kept && p.start <= start && end <= p.end) {
-                ++p.users;
-                p.used = ++clock_;
-                return &p;
+        if (memory_.contains(start)) {
+            for (place& p : all_) {
+                if (p.start != nullptr && p.start <= start && end <= p.end) {
+                    ++p.users;
+                    p.used = ++clock_;
+                    return &p;
+                }
+                if (p.users > 0 || (best != nullptr && best->start == nullptr)) continue;
+                if (best == nullptr || p.start == nullptr || p.used < best->used) best = &p;
             }
-            if (p.users > 0 || (best != nullptr && best->start == nullptr)) continue;
-            if (best == nullptr || p.start == nullptr || p.used < best->used) best = &p;
         }
-        if (best == nullptr) return nullptr;
+        const bool keep = best != nullptr;
+        if (!keep) best = &single;
         if (keep) { // its neighbours in the slab are often sent next
             const auto offset = static_cast<std::size_t>(start - memory_.base()) / granule * granule;
             const auto last = static_cast<std::size_t>(end - memory_.base());
@@ -60,10 +62,7 @@ class registration_cache {
                 if (p.users == 0) clear(p, drop);
             best->region = make(start, static_cast<std::size_t>(end - start));
         }
-        if (best->region.error != 0) {
-            error_ = best->region.error;
-            return nullptr;
-        }
+        if (best->region.error != 0) return nullptr;
         best->start = start;
         best->end = end;
         best->kept = keep;
@@ -79,8 +78,6 @@ class registration_cache {
     void clear_all(Drop&& drop) noexcept {
         for (place& p : all_) clear(p, drop);
     }
-    /// Error of the last take(); 0: none.
-    [[nodiscard]] int error() const noexcept { return error_; }
 
   private:
     static constexpr std::size_t granule = 64 * 1024;
@@ -95,11 +92,9 @@ class registration_cache {
     const slab& memory_;
     std::array<place, places> all_{};
     std::uint64_t clock_ = 0;
-    int error_ = 0;
 };
 
-/// The caches of one rank on one network. Separate, because sending must not wait for receiving, which may depend on
-/// the peer.
+/// The caches of one rank on one network. Separate, because memory is registered for other accesses.
 template <class Region>
 struct registration_caches {
     std::unique_ptr<registration_cache<Region>> targets, sources; ///< nullptr: not made yet

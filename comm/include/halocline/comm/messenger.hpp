@@ -32,9 +32,10 @@ class message_engine; // private: comm/src/messages/message_engine.hpp
 /// already matched counts as received for its sender. Afterwards nobody writes into a receive's buffer or, over a
 /// network, reads a send's: if the bytes are already on their way, the destructor waits. A large message whose send is
 /// withdrawn before its receiver looks for it (later than a barrier after the withdrawal, say) is discarded: receives
-/// and probes don't see it, and a receive that has met it, but not yet got its bytes, gets the next message. Within a
-/// node one that the receiver is reading right now may still be received, with whatever the send's buffer then holds, and
-/// so may one withdrawn while 64 messages behind each other, all not yet looked at, left no room for that notice.
+/// and probes don't see it (over a network a probe may until the notice has come), and a receive that has met it, but not
+/// yet got its bytes, gets the next message. Within a node one that the receiver is reading right now may still be
+/// received, with whatever the send's buffer then holds, and so may one withdrawn while 64 messages behind each other,
+/// all not yet looked at, left no room for that notice.
 class message_request {
   public:
     message_request() = default;
