@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <limits>
 
 namespace halocline::amg {
 namespace {
@@ -29,6 +30,10 @@ lattice::coordinate default_blocks(const lattice::coordinate& global) {
 
 std::int64_t most_vectors(const lattice::coordinate& block) {
     constexpr int complex_per_chirality = lattice::spinor_components / 4;
+    double sites = 1; // blocks may come from a user, before anything else is known about the lattice
+    for (const int extent : block) sites *= extent;
+    constexpr double beyond_any_memory = 1e15;
+    if (sites > beyond_any_memory) return std::numeric_limits<std::int64_t>::max();
     return complex_per_chirality * lattice::volume(block);
 }
 

@@ -58,7 +58,8 @@ command_line read_command_line(const program& p, int argc, const char* const* ar
     }
     constexpr const char* reunitarise = "lattice.reunitarise";
     const auto switched = std::ranges::find(setting_keys(), reunitarise, [](const auto& k) { return k.path(); });
-    const CLI::Option* const switch_on = cli.add_flag("--reunitarise", switched->description);
+    std::string switched_to; // "true" if the flag has no value
+    const CLI::Option* const switch_on = cli.add_flag("--reunitarise", switched_to, switched->description);
     cli.add_flag("--dry-run", result.dry_run, "print the decomposition and why, memory and messages, and stop");
     add_text_flag(cli, "--solution", result.solution, "FILE", "write the solution to this file, in SciDAC's format");
     add_text_flag(cli, "--json", result.json, "FILE", "write the result as one JSON object to this file");
@@ -70,7 +71,7 @@ command_line read_command_line(const program& p, int argc, const char* const* ar
         refuse_empty(flags[i].name, texts[i], flags[i].value);
         result.reader.set(flags[i].key, texts[i], flags[i].name);
     }
-    if (switch_on->count() > 0) result.reader.set(reunitarise, "true", "--reunitarise");
+    if (switch_on->count() > 0) result.reader.set(reunitarise, switched_to, "--reunitarise");
     result.reader.check();
     return result;
 }

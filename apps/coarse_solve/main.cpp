@@ -10,6 +10,8 @@
 #include <halocline/amg/solver.hpp>
 #include <halocline/comm/global_sum.hpp>
 #include <halocline/dirac/gauge_configuration.hpp>
+#include <halocline/dirac/padded_links.hpp>
+#include <halocline/dirac/plaquette.hpp>
 #include <halocline/dirac/reference_operator.hpp>
 #include <halocline_app/demo_configuration.hpp>
 #include <halocline_app/main.hpp>
@@ -89,6 +91,7 @@ dirac::verified_links read_links(const program& p, const comm::job& j, const pro
                       verified.su3_error);
         p.print(text);
         dirac::reunitarise(verified.links);
+        verified.plaquette = dirac::plaquette(dirac::padded_links(j, task.cut, verified.links));
     }
     return verified;
 }

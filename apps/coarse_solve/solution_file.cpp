@@ -21,6 +21,7 @@ void write(const comm::job& j, const problem& task, const settings& s, const lat
                           {"program", "coarse_solve " HALOCLINE_VERSION},
                           {"gauge", task.file.path},
                           {"tile", value_of("lattice.tile", s)},
+                          {"reunitarise", value_of("lattice.reunitarise", s)},
                           {"m0", value_of("operator.m0", s)},
                           {"csw", value_of("operator.csw", s)},
                           {"boundary", value_of("operator.boundary", s)},

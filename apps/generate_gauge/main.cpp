@@ -156,10 +156,9 @@ int run(app::program& p, int argc, const char* const* argv) {
     p.agree_on(argc, argv);
     app::check_output(p, "--output", a.output, {{"--json", a.json}});
     const app::text_output json(p, "--json", a.json, {{"--output", a.output}});
+    const lattice::decomposition cut = app::decompose(global, a.rank_grid, j); // refuses lattices beyond all memory
     constexpr std::int64_t site_bytes = lattice::gauge_components * sizeof(double);
     app::check_room(j, "--output", a.output, lattice::volume(global) * site_bytes);
-
-    const lattice::decomposition cut = app::decompose(global, a.rank_grid, j);
     app::check_host_memory(
         j, cut, [&](int rank) { return bytes_of_rank(cut, rank); }, "take a smaller lattice, or more hosts");
     const lattice::box local = cut.local_box(j.rank());

@@ -12,8 +12,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
+#include <initializer_list>
 #include <optional>
+#include <string>
 #include <utility>
 
 namespace halocline::dirac {
@@ -28,6 +31,29 @@ struct reading {
 
 /// The text without the file's name.
 std::string what_of(const file_error& e) { return std::string(e.what()).substr(e.path().size() + 4); }
+
+/// What the ranks decide by.
+std::string in_words(const lattice::gauge_file& file) {
+    char numbers[160];
+    std::snprintf(numbers, sizeof numbers, ", %d bytes a real from byte %lld, %d rows%s", file.real_bytes,
+                  static_cast<long long>(file.data_offset), file.rows, file.big_endian ? ", big endian" : "");
+    std::string text = lattice::to_string(file.format) + ", " + lattice::to_string(file.extents) + " sites" + numbers;
+    const auto add = [&](const char* name, const std::optional<double>& value) {
+        if (!value) return;
+        std::snprintf(numbers, sizeof numbers, ", %s %.17g", name, *value);
+        text += numbers;
+    };
+    add("plaquette", file.plaquette);
+    add("link trace", file.link_trace);
+    const auto add_sums = [&](const char* name, std::initializer_list<std::uint32_t> sums) {
+        text += std::string(", ") + name;
+        for (const std::uint32_t s : sums) text += ' ' + std::to_string(s);
+    };
+    if (file.nersc_checksum) add_sums("checksum", {*file.nersc_checksum});
+    if (file.scidac_checksum) add_sums("SciDAC sums", {(*file.scidac_checksum)[0], (*file.scidac_checksum)[1]});
+    if (file.milc_checksum) add_sums("MILC sums", {(*file.milc_checksum)[0], (*file.milc_checksum)[1]});
+    return text;
+}
 
 /// Err: input_error unless the lattice is the file's, or made of whole copies of it.
 void require_whole_copies(const lattice::gauge_file& file, const lattice::coordinate& global) {
@@ -91,6 +117,7 @@ void require_coupled_copies(const lattice::gauge_file& file, const lattice::coor
 lattice::gauge_file open_configuration(const comm::job& j, const std::string& path) {
     lattice::gauge_file file;
     read_parts(j, [&] { file = lattice::open_gauge_file(path); });
+    j.agree("what the gauge file says of itself", in_words(file)); // hosts may have copies of their own
     return file;
 }
 

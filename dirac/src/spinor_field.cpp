@@ -45,6 +45,12 @@ void change_spin_basis(lattice::field<double>& psi) {
 lattice::spinor_file open_spinors(const comm::job& j, const std::string& path) {
     lattice::spinor_file file;
     read_parts(j, [&] { file = lattice::open_spinor_file(path); });
+    std::string says = lattice::to_string(file.extents) + " sites, " + std::to_string(file.real_bytes) +
+                       " bytes a real from byte " + std::to_string(file.data_offset);
+    if (file.scidac_checksum)
+        says += ", SciDAC sums " + std::to_string((*file.scidac_checksum)[0]) + ' ' +
+                std::to_string((*file.scidac_checksum)[1]);
+    j.agree("what the spinor file says of itself", says); // hosts may have copies of their own
     return file;
 }
 

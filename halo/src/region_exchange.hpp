@@ -70,7 +70,7 @@ struct region_plan::state {
     /// Measures, before a message is written, how far away this byte of it is.  Pre: called by the driver; the byte may
     /// be written.
     void look_at(region_message& m, std::byte* middle) noexcept {
-        if (!looking || !m.is_watched()) return;
+        if (!looking || m.send_sites == 0 || !m.is_watched()) return;
         const std::uint64_t ticks = looks.look(middle);
         m.watch.read(ticks);
         if (!m.by_slot) return;
@@ -87,6 +87,7 @@ struct region_plan::state {
     void work() noexcept {
         // Relaxed suffices: a thread that reads its own id here stored it itself, and nobody has stored since.
         if (driver.load(std::memory_order_relaxed) != comm::thread_mark()) return;
+        if (!status.is_ok()) return; // finish() has returned: the fields may have been written since
         if (unsent > 0) send_direct();
         if (joint) help();
         if (step != nullptr && !finishing) step(step_object);

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
@@ -227,6 +228,22 @@ TEST(GlobalSum, AMaximumGetsANumberThatIsNoneFromAnyRank) {
     }
 }
 
+/// Which of two NaNs is kept depends on which is added to which.
+TEST(GlobalSum, RanksGetTheSameBitsAlsoOfNumbersThatAreNone) {
+    for (const int ranks : {2, 3, 8}) {
+        std::vector<std::uint64_t> bits(static_cast<std::size_t>(ranks));
+        for (int positive = 0; positive < ranks; ++positive) {
+            run_threads(ranks, [&](const job& j) {
+                global_sum sum(j, 1, {}, 1);
+                double value = std::copysign(std::numeric_limits<double>::quiet_NaN(), j.rank() == positive ? 1 : -1);
+                ASSERT_EQ(sum({&value, 1}), status::ok);
+                bits[static_cast<std::size_t>(j.rank())] = std::bit_cast<std::uint64_t>(value);
+            });
+            EXPECT_EQ(bits, std::vector<std::uint64_t>(bits.size(), bits[0])) << ranks << ", " << positive;
+        }
+    }
+}
+
 TEST(GlobalSum, ManyRanksTakeFewMessages) {
     for (const int ranks : rank_counts) {
         run_threads(ranks, [&](const job& j) {
@@ -421,6 +438,19 @@ TEST(GlobalSum, RankOrdersThatDifferAreRefused) {
         }
     });
     EXPECT_EQ(refused, 2);
+}
+
+TEST(GlobalSum, ATestWithoutAStartLeavesItToFinish) {
+    run_threads(2, [](const job& j) {
+        for (const bool has_summed : {false, true}) {
+            global_sum sum(j, 8);
+            double value = 1;
+            if (has_summed) ASSERT_EQ(sum({&value, 1}), status::ok);
+            EXPECT_TRUE(sum.test());
+            EXPECT_EQ(sum.finish({&value, 1}), status::misused);
+            j.barrier();
+        }
+    });
 }
 
 /// Other mistakes of a caller, which would produce meaningless numbers.

@@ -282,6 +282,18 @@ TEST(VerbsWork, AWorldIsRefusedWhereNoMemoryCanBeLocked) {
     EXPECT_EQ(loop_device::open_domains, domains_before);
 }
 
+/// EFA, iWARP, usNIC: their first plan would fail.
+TEST(VerbsWork, ADeviceWithoutReliableConnectionsIsPassedOver) {
+    const verbs_library library = loop_library();
+    for (const ibv_transport_type other : {IBV_TRANSPORT_IWARP, IBV_TRANSPORT_UNSPECIFIED}) {
+        loop_device::device.transport_type = other;
+        const std::string text = error_of([&] { const verbs_world world({}, loop_link_timeout, &library); });
+        loop_device::device.transport_type = IBV_TRANSPORT_IB;
+        EXPECT_NE(text.find("no RDMA device with an active port 1"), std::string::npos) << text;
+        EXPECT_NE(text.find("(neither InfiniBand nor RoCE: "), std::string::npos) << text;
+    }
+}
+
 TEST(VerbsWork, AQueueThatCannotBeMadeIsReportedWithTheMemlockLimit) {
     const verbs_library library = loop_library();
     verbs_world world({}, loop_link_timeout, &library);

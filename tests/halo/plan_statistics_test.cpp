@@ -67,6 +67,21 @@ TEST(PlanStatistics, PackingOfSomeExchangesStandsForAll) {
     EXPECT_GE(exchange(3).pack_seconds, 3 * least);
 }
 
+/// Its messages are zeros, which no checksum belongs to.
+TEST(PlanStatistics, AMockIsNotCheckedForSums) {
+    const comm::job mock = comm::job::single({.transports = {"mock"}, .checksums = true});
+    halo::plan plan(mock, lattice::decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1}),
+                    {.bytes_per_site = 8, .self_exchange = true});
+    plan.start([](int, std::int64_t, std::int64_t, std::byte*) {});
+    EXPECT_EQ(plan.finish(), comm::status::ok);
+
+    lattice::field<double> x(lattice::site_order::lexicographic({4, 1, 1, 1}), 1);
+    halo::region_plan regions(mock, std::vector<halo::transfer>{{0, 0, {0}}}, std::vector<halo::transfer>{{0, 0, {1}}},
+                              std::vector{halo::bind(x)});
+    regions.start();
+    EXPECT_EQ(regions.finish(), comm::status::ok);
+}
+
 TEST(PlanStatistics, MemoryDependsOnNeighboursNotOnRanks) {
     std::vector<std::size_t> slots, shells;
     for (const int ranks : {4, 8, 12}) {

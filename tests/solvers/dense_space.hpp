@@ -20,6 +20,7 @@ using matrix = Eigen::MatrixXcd;
 
 struct dense_space {
     static constexpr double epsilon = std::numeric_limits<double>::epsilon();
+    static constexpr double least = std::numeric_limits<double>::min();
     int n = 0;
     int sums = 0;
     int operations = 0; // that write numbers

@@ -193,6 +193,25 @@ TEST(FieldSpaceFloat, MinimalResidualSolvesForANormBeyondFloats) {
     EXPECT_NEAR(x.at(0, 0) / 2e36F, 1, 1e-4);
 }
 
+/// In single precision its residual would be rounded to 0.
+TEST(FieldSpaceFloat, ASourceOfDenormalFloatsIsTooSmall) {
+    const comm::job job = comm::job::single();
+    comm::global_sum sum(job);
+    field_space<float> space(lattice::site_order::lexicographic({8, 4, 4, 4}), 24, sum);
+    lattice::field<float> b = space.make(), x = space.make();
+    b.at(0, 0) = std::numeric_limits<float>::denorm_min();
+    auto apply = [&](lattice::field<float>& y, const lattice::field<float>& v) {
+        space.copy(y, v);
+        space.scale(y, 1.2);
+        return comm::status::ok;
+    };
+    solvers::minimal_residual_workspace<lattice::field<float>> work(space);
+
+    const solvers::solve_report report = solvers::minimal_residual(space, apply, b, x, work, {});
+
+    EXPECT_EQ(report.status, solvers::solve_status::source_too_small) << to_string(report.status);
+}
+
 TEST(FieldSpaceDouble, RefusesAnOddNumberOfComponents) {
     const comm::job job = comm::job::single();
     comm::global_sum sum(job);

@@ -133,6 +133,7 @@ void global_sum::take_ready_steps() noexcept {
 }
 
 bool global_sum::test() noexcept {
+    if (!started_.load()) return true; // finish() would return at once
     if (advancing_.exchange(true)) return false;
     take_ready_steps();
     if (!complete()) {
@@ -268,8 +269,11 @@ void global_sum::combine_step(std::span<double> values, Combine combine) noexcep
     } else {
         const double* other = nullptr; // if two ranks send it, both send the same
         s.channels_for(n).for_each([&](auto& c) { other = received(c); });
-        for (std::size_t i = 0; i < n; ++i)
-            values[i] = s.in_first_half ? combine(values[i], other[i]) : combine(other[i], values[i]);
+        // The same operand comes first on both ranks, as of two NaNs that one is kept. Pointers, since of two expressions
+        // with the operands exchanged a compiler makes one.
+        const double* const first = s.in_first_half ? values.data() : other;
+        const double* const second = s.in_first_half ? other : values.data();
+        for (std::size_t i = 0; i < n; ++i) values[i] = combine(first[i], second[i]);
     }
     if (++due_ < steps_.size()) send(steps_[due_], values);
 }

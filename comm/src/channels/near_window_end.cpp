@@ -119,11 +119,11 @@ void near_window_end::copy(std::uint64_t step, const std::byte* from, std::size_
 void near_window_end::copy_offered(std::uint64_t step) noexcept {
     last_helped_ = step;
     const auto read = [this](std::uint64_t start, std::uint64_t n) {
-        // After its sender closed, the source may have been freed before it was read; if it is in the sender's slab, it
-        // is parked. The fence: look only after the copy, as with a sequence lock.
+        // After its sender closed, the source may have been changed, or freed, before it was read. The fence: look only
+        // after the copy, as with a sequence lock.
         const bool copied = source_.read(request_.buffer + start, start, n);
         std::atomic_thread_fence(std::memory_order_acquire);
-        if (!copied || (source_.mapped() == nullptr && shm_channel::closed(*channel_->line()))) refused_ = true;
+        if (!copied || shm_channel::closed(*channel_->line())) refused_ = true;
     };
     copied_here_ += copy_pieces(helped_->next, helped_->offered.bytes, read);
     helped_->received.store(copied_here_ | (refused_ ? helped_copy::refused : 0), std::memory_order_release);

@@ -102,7 +102,7 @@ void window_end::connect(const std::string& peer_card) {
     const auto join = [&](auto& w) {
         w.connect(card, peer, connection_->agreed_id(request_.sends, number_));
         if (request_.sends && request_.buffer == nullptr && w.token_to_fill(1) == 1)
-            spare_.reset(new std::byte[request_.bytes()]); // its pages are touched only if it is needed
+            spare_.reset(new (std::align_val_t{128}) std::byte[request_.bytes()]); // touched only if it is needed
     };
     std::visit(join, way_);
     phase_ = phase::idle;

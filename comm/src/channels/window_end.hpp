@@ -23,6 +23,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <string>
 #include <variant>
 
@@ -70,6 +71,11 @@ class window_end final : public due_send {
     [[nodiscard]] status state() const noexcept { return status_; }
 
   private:
+    /// Aligned like the slots that it stands for.
+    struct spare_deleter {
+        void operator()(std::byte* p) const noexcept { ::operator delete[](p, std::align_val_t{128}); }
+    };
+    using spare_buffer = std::unique_ptr<std::byte[], spare_deleter>;
     /// How the messages travel, chosen when the window is made.
     using way = std::variant<small_window_end, near_window_end, far_window_end<verbs_channel>,
                              far_window_end<ofi_channel>, far_window_end<mpi_channel>,
@@ -132,10 +138,10 @@ class window_end final : public due_send {
     // Of windows without a user's buffer: valid between init and post (sender), or wait and init (receiver).
     std::byte* buffer_ = nullptr;
     const std::byte* source_ =
-        nullptr; // sender: what post() copies in this step; nullptr: the message is where it goes
-    std::unique_ptr<std::byte[]> spare_; // where fill() does not wait long: filled instead of the peer's buffer
-    std::uint64_t spared_ = 0;           // steps in which it was
-    bool receiver_is_late_ = false;      // it had not begun the last such step when that was posted
+        nullptr;                    // sender: what post() copies in this step; nullptr: the message is where it goes
+    spare_buffer spare_;            // where fill() does not wait long: filled instead of the peer's buffer
+    std::uint64_t spared_ = 0;      // steps in which it was
+    bool receiver_is_late_ = false; // it had not begun the last such step when that was posted
     wrong_call misuse_;
     phase phase_ = phase::made;
     bool due_ = false;    // a message or token still has to be sent, or the receiver has pieces to copy

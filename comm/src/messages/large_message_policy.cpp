@@ -78,11 +78,11 @@ std::string receiving_policy::describe() const {
     return moves + describe_streams(distance_, "messages", least_pushed);
 }
 
-// Copies follow one size in the middle of theirs. In a stream, smaller ones gain more than the costs promise, which are
+// Copies follow one size in the middle of the most of theirs. In a stream, smaller ones gain more than the costs promise, which are
 // of messages that come one by one.
 sending_policy::sending_policy(path wish, const costs& c)
     : moved_(are_moved(wish, c)), claims_pay_(c.claims_pay()),
-      distance_(moved_ ? streaming_watch::of_distance(c) : watch_of(wish, c, link_layout::copy_bytes / 2)) {}
+      distance_(moved_ ? streaming_watch::of_distance(c) : watch_of(wish, c, most_freed / 2)) {}
 
 bool sending_policy::copying_pays(std::size_t bytes, bool is_waited_for) const noexcept {
     const bool ever_pays =
@@ -113,7 +113,7 @@ void sending_policy::push(std::byte* to, const std::byte* from, std::size_t byte
 std::string sending_policy::describe() const {
     if (!moved_) return describe_streams(distance_, "copies", least_copied);
     if (!distance_.watches()) return "";
-    return "; copied first up to " + std::to_string(link_layout::copy_bytes) + " bytes " + distance_.describe_times() +
+    return "; copied first up to " + std::to_string(most_copied) + " bytes " + distance_.describe_times() +
            (distance_.streamed() ? ": now" : "");
 }
 

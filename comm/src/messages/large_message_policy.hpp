@@ -25,6 +25,12 @@ enum class large_message_way {
 /// Smallest message that its sender may be asked to push.
 inline constexpr std::size_t least_pushed = least_streamed;
 
+/// Largest message that is copied first (two places).
+inline constexpr std::size_t most_copied = least_pushed - 1;
+/// Largest message from a slab that is copied first only because it belongs to a stream: the sender is free then, but
+/// two copies of a longer one take longer than the receiver's one.
+inline constexpr std::size_t most_freed = 16 * 1024;
+
 /// The receiver's choice.
 class receiving_policy {
   public:

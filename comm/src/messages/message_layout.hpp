@@ -148,7 +148,8 @@ struct link_layout {
     static constexpr std::size_t slots = 4;          ///< few, so that their lines stay in caches
     static constexpr std::size_t staging_pieces = 8; // some are written while others are read
     static constexpr std::size_t staging_bytes = 16 * 1024;
-    static constexpr std::size_t copies = 16; ///< of sends that end before their receiver has read them
+    // Of sends that end before their receiver has read them: so many places; a longer copy takes two.
+    static constexpr std::size_t copies = 16;
     static constexpr std::size_t copy_bytes = 16 * 1024;
 
     alignas(128) control_line farewell; ///< the peer's last word

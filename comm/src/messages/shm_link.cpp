@@ -38,14 +38,15 @@ bool shm_link::try_send_without_bell(message_operation& s) noexcept {
 }
 
 message_operation* shm_link::copied_if_quicker(message_operation& s) noexcept {
-    if (s.bytes > link_layout::copy_bytes) return &s;
-    if (is_in_stream(s)) {
+    if (s.bytes > most_copied) return &s;
+    const bool is_mapped = outgoing_.is_mapped_there(s.data);
+    if (is_in_stream(s) && (!is_mapped || s.bytes <= most_freed)) {
         message_operation* const copy = outgoing_.copy(s);
         // The receiver may want this message before those whose copies it has not read.
         return copy != nullptr || ++s.fruitless_polls < patience ? copy : &s;
     }
     // Reading the original would take the receiver a system call, or bring lines that this rank has to get back.
-    if (outgoing_.is_mapped_there(s.data) && !outgoing_.copying_pays(s)) return &s;
+    if (is_mapped && !outgoing_.copying_pays(s)) return &s;
     message_operation* const copy = outgoing_.copy(s);
     return copy != nullptr ? copy : &s;
 }

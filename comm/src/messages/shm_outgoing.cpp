@@ -52,13 +52,21 @@ bool shm_outgoing::take_received(message_operation& s) noexcept {
 }
 
 message_operation* shm_outgoing::copy(const message_operation& s) noexcept {
-    message_operation& copy = copies_[next_copy_];
+    static_assert(most_copied <= 2 * link_layout::copy_bytes && link_layout::copies % 2 == 0);
+    const bool is_long = s.bytes > link_layout::copy_bytes;
+    const std::size_t first = is_long ? (next_copy_ + 1) / 2 * 2 % link_layout::copies : next_copy_;
+    message_operation& copy = copies_[first];
     if (!copy.done() && !take_received(copy)) return nullptr;
+    if (is_long) {
+        message_operation& second = copies_[first + 1];
+        if (!second.done() && !take_received(second)) return nullptr;
+        second.bytes = second_place;
+    }
     if (const std::uint64_t now = ticks(); policy_.is_look_due(now)) look_at_copies(now);
-    copy.data = outbox_->copy[next_copy_];
+    copy.data = outbox_->copy[first];
     copy.peer = peer_;
     copy.bytes = s.bytes;
-    next_copy_ = (next_copy_ + 1) % link_layout::copies;
+    next_copy_ = (first + (is_long ? 2 : 1)) % link_layout::copies;
     ++core_.counts.copied;
     if (policy_.fill(copy.data, s.data, s.bytes)) {
         ++core_.counts.copied_past;
@@ -76,6 +84,7 @@ message_operation* shm_outgoing::copy(const message_operation& s) noexcept {
 void shm_outgoing::look_at_copies(std::uint64_t now) noexcept {
     for (std::size_t back = 1; back < link_layout::copies; ++back) {
         message_operation& copy = copies_[(next_copy_ + link_layout::copies - back) % link_layout::copies];
+        if (copy.bytes == second_place) continue;
         if (copy.bytes == 0) return; // it and those before it were looked at, or are unused
         if (!copy.done() && !take_received(copy)) continue;
         policy_.looked(ticks_to_take(copy.data + copy.bytes / 2), now);

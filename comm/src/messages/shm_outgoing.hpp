@@ -40,7 +40,7 @@ class shm_outgoing {
     /// The announcement of a send.  Pre: !is_full().
     [[nodiscard]] announcement announce(message_operation& send) noexcept;
     /// A copy of the send in this rank's slab, to be announced in its place.  nullptr: all copies are still unread.
-    /// Pre: at most link_layout::copy_bytes.
+    /// Pre: at most most_copied bytes.
     [[nodiscard]] message_operation* copy(const message_operation& send) noexcept;
     /// Takes the next steps of the announced sends.
     void progress() noexcept {
@@ -95,7 +95,9 @@ class shm_outgoing {
     std::uint32_t staging_ = no_record;     ///< the record whose pieces lie in the staging area
     std::uint64_t whole_pieces_staged_ = 0; ///< since the beginning, or as many as there is room for
     std::size_t next_copy_ = 0;
-    message_operation copies_[link_layout::copies]; ///< `bytes`: of the last message there; 0: none, or looked at
+    static constexpr std::size_t second_place = ~std::size_t{0};
+    /// `bytes`: of the last message there; 0: none, or looked at; second_place: it is in the place before, too.
+    message_operation copies_[link_layout::copies];
 };
 
 } // namespace halocline::comm

@@ -44,6 +44,9 @@ std::uint32_t ofi_world::take_id() {
 }
 
 void ofi_world::register_block(ofi_end& e) {
+    if (e.tagged && !endpoint_->registers_local())
+        return; // nobody addresses it, and where regions belong to an endpoint
+                // they would keep that from being closed
     const ofi_registration r = endpoint_->register_memory({e.block, e.block_bytes}, e.id + 1);
     endpoint_->require(r.error, r.call);
     e.region = r.region;
@@ -115,7 +118,7 @@ bool ofi_world::close_end(ofi_end& e) noexcept {
 void ofi_world::sweep() noexcept {
     if (endpoint_->is_cut) return; // everything goes with the world
     for (auto& e : ends_) {
-        if (!e || !e->released || e->error || !e->has_room() || !(e->over() || e->refused)) continue;
+        if (!e || !e->released || e->error || e->waiting || !e->has_room() || !(e->over() || e->refused)) continue;
         if (e->receives_posted >
             0) { // for a message that will not come: the memory goes once they have been taken back
             if (!std::exchange(e->cancelled, true)) {

@@ -146,6 +146,12 @@ ofi_provider choose_ofi_provider(std::string_view wish, std::string_view address
     if (as_if) wish.remove_suffix(without_rma.size());
     ofi_provider p;
     if (!as_if) p.list = wish.empty() ? first_choice() : usable(wish, false);
+    // It has RMA, and remote completion data, but not both: its fi_writedata returns -FI_ENOSYS.
+    constexpr std::string_view without_writedata = "cxi";
+    if (p.list && p.list->fabric_attr->prov_name == without_writedata) {
+        wish = without_writedata;
+        p.list.reset();
+    }
     if (!p.list) {
         p.list = usable(wish, true);
         p.tagged = true;

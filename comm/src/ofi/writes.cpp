@@ -74,9 +74,10 @@ int ofi_world::post_receives(ofi_end& e) noexcept {
 /// is not 0; what was written before that is no longer due, so after -FI_EAGAIN the next call continues where this one
 /// stopped.
 int ofi_world::push_all(ofi_end& e) noexcept {
-    if (e.tagged) {
-        if (const int code = post_receives(e); code != 0) return code;
-    }
+    // If libfabric has no room for a receive now, what is to be sent goes all the same: the peer may be waiting for it, as
+    // this end for the peer's, and a message without a receive is kept by the provider.
+    const int receives = e.tagged ? post_receives(e) : 0;
+    if (receives != 0 && receives != -FI_EAGAIN) return receives;
     const std::byte* const handshake = reinterpret_cast<const std::byte*>(&e.handshake_out());
     if (e.greeting_due) {
         const int code = write(e, handshake + offsetof(ofi_handshake, greeting), 8, offsetof(ofi_handshake, greeting),
@@ -104,7 +105,7 @@ int ofi_world::push_all(ofi_end& e) noexcept {
         if (code != 0) return code;
         e.farewell_due = false;
     }
-    return 0;
+    return receives;
 }
 
 void ofi_world::greet(ofi_end& e) noexcept {

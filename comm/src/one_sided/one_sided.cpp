@@ -189,10 +189,15 @@ std::uint64_t exposure::signals(int signal) const noexcept {
     return counter_at(segment_->payload, signal).count.load(std::memory_order_acquire);
 }
 
-/// The first neighbour, if all have left; else -1.
+/// One of the neighbours, if all have left; else -1. This rank itself signals nothing while it waits.
 int exposure::left_by_all() const noexcept {
-    const auto& all = segment_->neighbours;
-    return !all.empty() && std::ranges::all_of(all, rma_segment::left) ? all.front().rank : -1;
+    const int here = segment_->job.rank();
+    int one = -1;
+    for (const auto& n : segment_->neighbours) {
+        if (n.rank != here && !rma_segment::left(n)) return -1;
+        if (one < 0 || one == here) one = n.rank;
+    }
+    return one;
 }
 
 status exposure::wait_signals(int signal, std::uint64_t at_least) noexcept {

@@ -54,6 +54,9 @@ std::string state_of(const verbs_library& lib, ibv_device* device) {
     return text.empty() ? "no port" : text;
 }
 
+/// iWARP has no writes with immediate data, and connects in another way; EFA and usNIC have no such queue pairs.
+bool has_reliable_connections(const ibv_device* device) { return device->transport_type == IBV_TRANSPORT_IB; }
+
 std::string text_of(const union ibv_gid& gid) {
     char text[INET6_ADDRSTRLEN]{};
     inet_ntop(AF_INET6, gid.raw, text, sizeof text);
@@ -102,6 +105,7 @@ std::string device_names(const verbs_library& lib) {
     std::string names;
     for (int i = 0; i < list.count; ++i) {
         names += (i > 0 ? ", " : "") + std::string(lib.get_device_name(list.devices[i])) + " (" +
+                 (has_reliable_connections(list.devices[i]) ? "" : "neither InfiniBand nor RoCE: ") +
                  state_of(lib, list.devices[i]) + ")";
     }
     return names.empty() ? "none" : names;
@@ -123,6 +127,7 @@ verbs_world::port::port(const verbs_options& choices, std::chrono::milliseconds 
     for (int i = 0; i < list.count && context == nullptr; ++i) {
         const std::string device_name = lib.get_device_name(list.devices[i]);
         if (!options.device.empty() && device_name != options.device) continue;
+        if (!has_reliable_connections(list.devices[i])) continue;
         context = lib.open_device(list.devices[i]);
         if (context == nullptr) continue;
         attributes = query(lib, context, options.port);

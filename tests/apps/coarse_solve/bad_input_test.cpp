@@ -233,5 +233,20 @@ TEST(BadInput, AFileThatOnlyOneRankCannotReadIsToldWithThatRank) {
     }
 }
 
+/// What a file says of itself decides what the ranks do next.
+TEST(BadInput, FilesThatDifferBetweenRanksAreToldWithBothHeads) {
+    const scratch_folder scratch;
+    for (const char* folder : {"0", "1"}) std::filesystem::create_directory(scratch / folder);
+    write_smooth(scratch / "0/g.ildg", {4, 4, 4, 4});
+    write_smooth(scratch / "1/g.ildg", {4, 4, 4, 2});
+    for (const char* more : {"", " --grid 4.4.4.4", " --blocks 2.2.2.4"}) {
+        const auto run = run_command(bin + "/halocline-run -n 2 -- sh -c 'cd " + (scratch / "") +
+                                     "$HALOCLINE_RANK; exec " + bin + "/coarse_solve --gauge g.ildg" + more + "'");
+        EXPECT_EQ(run.exit_code, 2) << run.out;
+        EXPECT_NE(run.err.find("what the gauge file says of itself"), std::string::npos) << run.err;
+        EXPECT_NE(run.err.find("4.4.4.2"), std::string::npos) << run.err;
+    }
+}
+
 } // namespace
 } // namespace coarse_solve_test

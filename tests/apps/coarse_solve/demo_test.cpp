@@ -175,6 +175,10 @@ TEST(Demo, LinksThatWereRoundedTo32BitsAreSolvedOnIfAskedFor) {
 
     const auto refused = run_command(on_ranks(2, arguments)),
                solved = run_command(on_ranks(2, "--reunitarise " + arguments));
+    for (const char* off : {"--reunitarise=false ", "--reunitarise=no "}) {
+        const auto still_refused = run_command(on_ranks(2, off + arguments));
+        EXPECT_EQ(still_refused.exit_code, 2) << off << still_refused.out;
+    }
 
     EXPECT_EQ(refused.exit_code, 2) << refused.out;
     EXPECT_NE(refused.err.find("a link misses SU(3) by "), std::string::npos) << refused.err;

@@ -22,7 +22,8 @@ struct verified_links {
     double su3_error = 0;           ///< lattice::gauge_totals::max_su3_error of all ranks
 };
 /// lattice::open_gauge_file() on every rank. Collective.
-/// Err: input_error on every rank. It names the rank and the host that can't read the file, unless it is the only host.
+/// Err: input_error on every rank. It names the rank and the host that can't read the file, unless it is the only host;
+///      or hosts have copies that say different things of themselves.
 lattice::gauge_file open_configuration(const comm::job& j, const std::string& path);
 
 /// Reads a file that open_configuration() or lattice::open_gauge_file() opened. Collective.

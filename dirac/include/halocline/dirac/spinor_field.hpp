@@ -23,7 +23,8 @@ namespace halocline::dirac {
 void change_spin_basis(lattice::field<double>& psi);
 
 /// lattice::open_spinor_file() on every rank. Collective.
-/// Err: input_error on every rank. It names the rank and the host that can't read the file, unless it is the only host.
+/// Err: input_error on every rank. It names the rank and the host that can't read the file, unless it is the only host;
+///      or hosts have copies that say different things of themselves.
 lattice::spinor_file open_spinors(const comm::job& j, const std::string& path);
 
 /// The spinors of this rank's box from a file that was opened, verified, in the operator's basis. Collective.

@@ -22,6 +22,7 @@ concept vector_space = std::movable<V> &&
     requires(S& space, V& y, const V& x, std::span<const V> basis, complex a, double alpha, double& real,
              std::span<const complex> coefficients, std::span<complex> products) {
     { S::epsilon } -> std::convertible_to<double>;   ///< unit roundoff of what a vector stores
+    { S::least } -> std::convertible_to<double>;     ///< the smallest normal number of what a vector stores
     { space.make() } -> std::same_as<V>;             ///< a new zero vector
     { space.set_zero(y) } -> std::same_as<void>;     ///< y = 0
     { space.copy(y, x) } -> std::same_as<void>;      ///< y = x

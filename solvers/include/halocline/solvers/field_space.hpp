@@ -26,6 +26,7 @@ class field_space {
   public:
     using vector = lattice::field<T>;
     static constexpr double epsilon = std::numeric_limits<T>::epsilon();
+    static constexpr double least = std::numeric_limits<T>::min();
 
     /// Vectors get `components` reals per site; components is even.  `sum` outlives the space; it was made for
     /// max_values or more. Products that need more values are split into several sums.

@@ -118,7 +118,7 @@ class solve_run {
         if (!options_.use_initial_guess || b_norm_ == 0) space.set_zero(x);
         // The smallest residual that will be divided by and compared.
         const double least = b_norm_ * std::max<double>(S::epsilon, options_.tolerance);
-        if (least >= std::numeric_limits<double>::min()) return std::nullopt;
+        if (least >= S::least) return std::nullopt;
         if (b_norm_ > 0) return solve_status::source_too_small;
         report.relative_residual = report.recurrence_residual = 0; // A 0 = 0
         return solve_status::converged;

@@ -11,6 +11,7 @@
 #include <halocline/comm/detail/prefetch.hpp>
 #include <halocline/comm/status.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -99,6 +100,9 @@ class shm_channel {
     /// read them.
     void close() noexcept {
         for (line_label& label : remote_.line->half) label.end.store(last_ + 1, std::memory_order_release);
+        // What this rank writes into its buffers from now on is not seen before the farewell (near_window_end.cpp,
+        // joint_channel.hpp).
+        std::atomic_thread_fence(std::memory_order_release);
     }
     /// True if the sender into this line has said farewell.
     [[nodiscard]] static bool closed(const control_line& line) noexcept {
