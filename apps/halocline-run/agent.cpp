@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent.hpp"
 
+#include "byte_queue.hpp"
 #include "control/wire.hpp"
 #include "frames.hpp"
 #include "local_ranks.hpp"
@@ -8,6 +9,7 @@
 
 #include <halocline/base/error.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -15,6 +17,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <memory>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,13 +37,13 @@ class agent final : public rank_events {
         if (pipe2(output_.data(), O_CLOEXEC) != 0) throw error(std::strerror(errno));
         fcntl(output_[0], F_SETFL, O_NONBLOCK);
         std::signal(SIGPIPE, SIG_IGN);
-        outgoing_ = frames::greeting;
+        outgoing_.append(frames::greeting);
         while (!over_) {
             wait();
             listen();
             if (ranks_) {
                 ranks_->serve();
-                pass_on_output();
+                if (has_room()) pass_on_output();
                 reap();
             }
             speak();
@@ -65,10 +68,12 @@ class agent final : public rank_events {
         frames::append(outgoing_, frames::ended, w.number<std::int32_t>(how.signal).text(how.text).take());
     }
     void printed(std::string_view) override {}
+    [[nodiscard]] bool has_room() const override { return outgoing_.size() <= most_output; }
 
   private:
     void wait() {
-        std::vector<pollfd> polled{{signals_, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}, {output_[0], POLLIN, 0}};
+        std::vector<pollfd> polled{{signals_, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
+        polled.push_back({has_room() ? output_[0] : -1, POLLIN, 0});
         polled.push_back({outgoing_.empty() ? -1 : STDOUT_FILENO, POLLOUT, 0});
         if (ranks_) ranks_->watch(polled);
         poll(polled.data(), polled.size(), -1);
@@ -121,10 +126,17 @@ class agent final : public rank_events {
         }
     }
 
+    /// What is in the pipe now: ranks that print all the time would never let it become empty.
     void pass_on_output() {
         std::array<char, 4096> buffer;
-        for (ssize_t n; (n = ::read(output_[0], buffer.data(), buffer.size())) > 0;) {
+        int left = 0;
+        if (ioctl(output_[0], FIONREAD, &left) != 0) return;
+        while (left > 0) {
+            const std::size_t most = std::min(buffer.size(), static_cast<std::size_t>(left));
+            const ssize_t n = ::read(output_[0], buffer.data(), most);
+            if (n <= 0) return;
             frames::append(outgoing_, frames::output, {buffer.data(), static_cast<std::size_t>(n)});
+            left -= static_cast<int>(n);
         }
     }
 
@@ -133,24 +145,13 @@ class agent final : public rank_events {
         for (pid_t pid; (pid = waitpid(-1, &how, WNOHANG)) > 0;) ranks_->reaped(pid, how);
     }
 
-    /// A pipe that is ready takes PIPE_BUF bytes without blocking.
-    void speak() {
-        pollfd p{STDOUT_FILENO, POLLOUT, 0};
-        while (!outgoing_.empty() && poll(&p, 1, 0) > 0) {
-            const ssize_t n = ::write(STDOUT_FILENO, outgoing_.data(), std::min<std::size_t>(outgoing_.size(), 4096));
-            if (n < 0 && errno == EINTR) continue;
-            if (n <= 0) {
-                over_ = true;
-                return;
-            }
-            outgoing_.erase(0, static_cast<std::size_t>(n));
-        }
-    }
+    void speak() { over_ = outgoing_.write_to(STDOUT_FILENO) != 0 || over_; }
 
     sigset_t before_{};
     int signals_ = -1;
     std::array<int, 2> output_{-1, -1};
-    std::string incoming_, outgoing_;
+    std::string incoming_;
+    byte_queue outgoing_;
     std::unique_ptr<local_ranks> ranks_;
     bool over_ = false;
 };

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
@@ -22,6 +23,17 @@
 
 namespace halocline::app {
 namespace {
+
+/// All but standard input. Kernels before 5.9 have no close_range(), and a container's seccomp profile may forbid it.
+void close_the_rest() {
+    if (close_range(1, ~0U, 0) == 0) return;
+    std::vector<int> rest;
+    std::error_code none;
+    for (const auto& file : std::filesystem::directory_iterator("/proc/self/fd", none))
+        rest.push_back(std::atoi(file.path().filename().c_str()));
+    for (const int file : rest)
+        if (file > 0) ::close(file);
+}
 
 [[noreturn]] void take_care(int lifeline, std::span<const pid_t> ranks, const std::string& job) {
     prctl(PR_SET_NAME, caretakers_name);
@@ -60,7 +72,8 @@ void caretaker::start(std::span<const pid_t> ranks, const std::string& job) {
         sigfillset(&all);
         sigprocmask(SIG_SETMASK, &all, nullptr);
         dup2(ends[0], 0);
-        close_range(1, ~0U, 0); // so that readers of the launcher's output see its end
+        ::close(ends[1]); // or it would wait for its own end
+        close_the_rest(); // so that readers of the launcher's output see its end
         take_care(0, ranks, job);
     }
     ::close(ends[0]);

@@ -22,10 +22,13 @@ enum kind : char {
     trouble = 'x', ///< from it: why the ranks can't be started
 };
 
-inline void append(std::string& to, kind what, std::string_view bytes) {
+/// Queue: std::string or byte_queue.
+template <class Queue>
+void append(Queue& to, kind what, std::string_view bytes) {
     const std::uint64_t length = bytes.size();
-    to.push_back(what);
-    to.append(reinterpret_cast<const char*>(&length), sizeof length).append(bytes);
+    const char letter = what;
+    to.append(std::string_view(&letter, 1));
+    to.append(std::string_view(reinterpret_cast<const char*>(&length), sizeof length)).append(bytes);
 }
 
 /// Removes the first complete frame from `from`. False if there is none yet.

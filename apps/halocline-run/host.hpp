@@ -29,6 +29,8 @@ class rank_events {
     virtual void ended(int rank, const ending& how) = 0;
     /// Ranks of a remote host have written to standard output.
     virtual void printed(std::string_view text) = 0;
+    /// May a remote host report more? Otherwise what its ranks print waits there.
+    [[nodiscard]] virtual bool has_room() const { return true; }
 };
 
 class host {
@@ -43,6 +45,8 @@ class host {
     /// Answers all of its ranks that have given their part.
     virtual void answer(std::string_view bytes) = 0;
     virtual void signal(int number) = 0;
+    /// One that a terminal has sent to the process group of this process, too.
+    virtual void signal_of_terminal(int number) { signal(number); }
     /// Number of ranks whose end has not been reported yet.
     [[nodiscard]] virtual int running() const = 0;
     /// The job has failed: from now on survivors report and end.

@@ -9,7 +9,6 @@
 #include <halocline/base/error.hpp>
 #include <halocline/comm/detail/launch.hpp>
 #include <halocline/config/reader.hpp>
-#include <halocline_app/write_all.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -45,7 +44,7 @@ int launcher::run() {
         deadline_ = clock_type::now() +
                     std::chrono::duration_cast<clock_type::duration>(std::chrono::duration<double>(settings_.timeout));
     start();
-    while (anybody_runs()) {
+    while (anybody_runs() || !output_.empty()) {
         wait();
         forgive_pause();
         take_signals();
@@ -53,6 +52,7 @@ int launcher::run() {
         for (const auto& h : hosts_) h->serve();
         if (in_trouble() && !killing_) kill_all(); // nobody should wait for ranks that never come
         meet();
+        write_output();
         keep_time();
     }
     end_leftovers();
@@ -103,21 +103,22 @@ bool launcher::in_trouble() const {
 }
 
 void launcher::wait() {
-    std::vector<pollfd> polled{{signals_, POLLIN, 0}};
+    std::vector<pollfd> polled{{signals_, POLLIN, 0}, {output_.empty() ? -1 : STDOUT_FILENO, POLLOUT, 0}};
     for (const auto& h : hosts_) h->watch(polled);
     poll(polled.data(), polled.size(), patience());
 }
 
 void launcher::forgive_pause() {
     const auto missed = pauses_.missed();
+    if (drop_at_) *drop_at_ += missed;
     if (!kill_at_) return;
     *kill_at_ += missed;
     grace_began_ += missed;
 }
 
 int launcher::patience() const {
-    int least = kill_at_ ? 100 : -1; // forgive_pause() depends on it
-    for (const auto& end : {deadline_, kill_at_, abandon_at_}) {
+    int least = kill_at_ || drop_at_ ? 100 : -1; // forgive_pause() depends on it
+    for (const auto& end : {deadline_, kill_at_, abandon_at_, drop_at_}) {
         if (!end) continue;
         const auto left = std::chrono::ceil<std::chrono::milliseconds>(*end - clock_type::now()).count();
         const int ms = static_cast<int>(std::clamp<long>(left, 0, 60'000));
@@ -130,8 +131,11 @@ void launcher::take_signals() {
     signalfd_siginfo s{};
     while (::read(signals_, &s, sizeof s) == static_cast<ssize_t>(sizeof s)) {
         if (s.ssi_signo == SIGCHLD) continue;
-        signal_all(static_cast<int>(s.ssi_signo));
+        // SIGHUP comes to the leader of a session alone.
+        const bool of_terminal = s.ssi_code == SI_KERNEL && (s.ssi_signo == SIGINT || s.ssi_signo == SIGQUIT);
+        signal_all(static_cast<int>(s.ssi_signo), of_terminal);
         if (is_for_ranks(s.ssi_signo)) continue;
+        told_to_end_ = true;
         if (exit_code_ == 0) exit_code_ = 128 + static_cast<int>(s.ssi_signo);
         start_grace();
     }
@@ -258,9 +262,11 @@ void launcher::start_grace() {
 void launcher::keep_time() {
     const auto now = clock_type::now();
     if (deadline_ && now >= *deadline_) {
-        std::fprintf(stderr, "halocline-run: not done after %g s (--timeout); ending all ranks\n", settings_.timeout);
+        std::fprintf(stderr, "halocline-run: not done after %g s (--timeout); %s\n", settings_.timeout,
+                     anybody_runs() ? "ending all ranks" : "all ranks have ended, but their output is not read");
         if (exit_code_ == 0) exit_code_ = rank_lost;
         cause_known_ = true;
+        told_to_end_ = true;
         deadline_.reset();
         signal_all(SIGTERM);
         start_grace();
@@ -273,8 +279,10 @@ void launcher::keep_time() {
     }
     if (abandon_at_ && now >= *abandon_at_) {
         abandon_at_.reset();
-        for (const auto& h : hosts_) h->abandon();
+        for (const auto& h : hosts_)
+            if (h->running() > 0) h->abandon();
     }
+    limit_output(now);
 }
 
 bool launcher::wants_more_time(clock_type::time_point now) const {
@@ -308,10 +316,15 @@ void launcher::name_the_unfinished() const {
                  unfinished.c_str());
 }
 
-void launcher::signal_all(int number) {
+void launcher::signal_all(int number, bool of_terminal) {
     sent_to_all_ = number;
     told_sent_to_all_ = false;
-    for (const auto& h : hosts_) h->signal(number);
+    for (const auto& h : hosts_) {
+        if (of_terminal)
+            h->signal_of_terminal(number);
+        else
+            h->signal(number);
+    }
 }
 
 void launcher::kill_all() {
@@ -333,8 +346,32 @@ void launcher::end_leftovers() {
     }
 }
 
+// Output of ranks on other hosts.
+
 void launcher::printed(std::string_view text) {
-    if (lost_output_ == 0) lost_output_ = app::write_all(STDOUT_FILENO, text);
+    if (lost_output_ == 0) output_.append(text);
+}
+
+/// The end of a rank comes behind what it has printed. So while the job ends, each host may report what its agent and
+/// the remote shell still have; all of it once the ranks are killed, because they print no more then. What they have
+/// started may print for ever: when all ranks have ended, that is not waited for.
+bool launcher::has_room() const {
+    const std::size_t most = kill_at_ ? most_output * (1 + 4 * hosts_.size()) : most_output;
+    return anybody_runs() && (killing_ || output_.size() <= most);
+}
+
+void launcher::write_output() {
+    lost_output_ = lost_output_ != 0 ? lost_output_ : output_.write_to(STDOUT_FILENO);
+    if (lost_output_ != 0) output_.clear();
+}
+
+void launcher::limit_output(clock_type::time_point now) {
+    if (!told_to_end_ || output_.empty() || anybody_runs()) return;
+    if (!drop_at_) drop_at_ = now + std::chrono::seconds(2);
+    if (now < *drop_at_) return;
+    std::fprintf(stderr, "halocline-run: standard output is not read; %zu bytes that ranks printed are dropped\n",
+                 output_.size());
+    output_.clear();
 }
 
 } // namespace halocline::app

@@ -2,6 +2,7 @@
 // Starts the ranks of a job, lets them meet (comm/launch.hpp), and ends when they have.
 #pragma once
 
+#include "byte_queue.hpp"
 #include "command_line.hpp"
 #include "host.hpp"
 #include "pause_watch.hpp"
@@ -28,6 +29,7 @@ class launcher final : public rank_events {
     void asked_who(int rank) override;
     void ended(int rank, const ending& how) override;
     void printed(std::string_view text) override;
+    [[nodiscard]] bool has_room() const override;
 
     static constexpr int bad_input = 2;
 
@@ -55,6 +57,7 @@ class launcher final : public rank_events {
     void take_signals();
     void reap();
     void meet();
+    void write_output();
     void keep_time();
 
     /// Milliseconds until the next turn is due: keep_time() has to check the time; -1: it has not.
@@ -81,8 +84,11 @@ class launcher final : public rank_events {
     /// Names survivors that could not report, for instance because a library waits for the dead inside a call, or
     /// because they are stopped.
     void name_the_unfinished() const;
-    void signal_all(int number);
+    void signal_all(int number, bool of_terminal = false);
     void kill_all();
+    /// Output that nobody reads does not keep a job that was told to end: once all ranks have ended, it has a limited
+    /// time, too.
+    void limit_output(clock_type::time_point now);
     /// Ends what ranks have started and not waited for. The rest of the grace time is theirs: a `tee` may have to write
     /// its last lines.
     void end_leftovers();
@@ -95,18 +101,20 @@ class launcher final : public rank_events {
     int signals_ = -1;
     int exit_code_ = 0;
     bool code_of_crash_ = false; // is it that of a rank which a signal ended, and nobody's wish?
-    int lost_output_ = 0;        // errno for output of ranks on other hosts that could not be passed on
+    byte_queue output_;          // of ranks on other hosts, to be passed on
+    int lost_output_ = 0;        // errno for output that could not be
     int ends_ = 0;               // number of ranks that have ended
     // Is the cause of the job's end known: a signal, or the time limit? Otherwise it is the rank that ends with its own
     // code.
     bool cause_known_ = false;
     bool anybody_joined_ = false; // has a rank ever given a part of a gather?
+    bool told_to_end_ = false;    // by a signal, or by the time limit
     bool killing_ = false;
     int sent_to_all_ = 0; // the last signal
     bool told_sent_to_all_ = false;
     pause_watch pauses_;
     clock_type::time_point grace_began_{};
-    std::optional<clock_type::time_point> deadline_, kill_at_, abandon_at_;
+    std::optional<clock_type::time_point> deadline_, kill_at_, abandon_at_, drop_at_;
 };
 
 } // namespace halocline::app

@@ -11,7 +11,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <map>
+#include <sstream>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <thread>
@@ -31,7 +31,9 @@ std::string name_of(pid_t process) {
     return name;
 }
 
-/// All processes of the machine that this one can see, except caretakers.
+bool is_caretaker(pid_t process) { return name_of(process) == caretakers_name; }
+
+/// All processes of the machine that this one can see.
 std::vector<pid_t> processes() {
     std::vector<pid_t> all;
     std::error_code none;
@@ -41,17 +43,29 @@ std::vector<pid_t> processes() {
         const char* last = name.data() + name.size();
         if (std::from_chars(name.data(), last, process).ptr == last && process > 0) all.push_back(process);
     }
-    std::erase_if(all, [](pid_t p) { return name_of(p) == caretakers_name; });
     return all;
 }
 
-/// Those that have not ended.
-std::vector<pid_t> descendants() {
+/// In ticks since the machine started; "": it does not exist.
+std::string start_of(pid_t process) {
+    std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+    std::string line, field;
+    std::getline(file, line);
+    const std::size_t name_end = line.rfind(')'); // the name may contain anything
+    if (name_end == std::string::npos) return "";
+    std::istringstream rest(line.substr(name_end + 1));
+    for (int number = 3; number <= 22; ++number) rest >> field; // proc(5)
+    return field;
+}
+
+/// Those that have not ended, except those for which `leave_out` is true, and their descendants.
+template <class Predicate>
+std::vector<pid_t> descendants(Predicate leave_out) {
     std::map<pid_t, pid_t> parents;
     std::vector<pid_t> found;
     for (const pid_t p : processes()) {
         const comm::process_look look = comm::look_at(std::to_string(p));
-        if (look.state != 'Z') parents[p] = look.parent;
+        if (look.state != 'Z' && !leave_out(p)) parents[p] = look.parent;
     }
     for (const auto& [p, parent] : parents) {
         pid_t ancestor = parent;
@@ -68,6 +82,7 @@ std::vector<pid_t> descendants() {
 std::vector<pid_t> processes_with(const std::string& variable) {
     std::vector<pid_t> found = processes();
     std::erase_if(found, [&](pid_t p) {
+        if (is_caretaker(p)) return true;
         std::ifstream file("/proc/" + std::to_string(p) + "/environ", std::ios::binary);
         for (std::string entry; std::getline(file, entry, '\0');)
             if (entry == variable) return false;
@@ -89,21 +104,30 @@ void wait_a_moment() { std::this_thread::sleep_for(std::chrono::milliseconds(5))
 
 } // namespace
 
-void adopt_orphans() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
+leftovers::leftovers() {
+    for (const pid_t p : descendants([](pid_t) { return false; })) before_[p] = start_of(p);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
 
-bool has_children() {
+bool leftovers::was_there_before(pid_t process) const {
+    const auto p = before_.find(process);
+    return p != before_.end() && p->second == start_of(process);
+}
+
+bool leftovers::any() const {
     pid_t ended = 0;
     while ((ended = waitpid(-1, nullptr, WNOHANG)) > 0) {
     }
-    return ended == 0;
+    if (ended != 0 || before_.empty()) return ended == 0;
+    return !descendants([&](pid_t p) { return was_there_before(p); }).empty();
 }
 
-std::string kill_descendants() {
+std::string leftovers::kill() const {
     std::string killed;
-    for (const auto end = clock_type::now() + patience; has_children() && clock_type::now() < end; wait_a_moment()) {
-        const std::vector<pid_t> left = descendants();
+    for (const auto end = clock_type::now() + patience; any() && clock_type::now() < end; wait_a_moment()) {
+        const std::vector<pid_t> left = descendants([&](pid_t p) { return is_caretaker(p) || was_there_before(p); });
         if (killed.empty()) killed = names_of(left);
-        std::ranges::for_each(left, [](pid_t p) { kill(p, SIGKILL); });
+        std::ranges::for_each(left, [](pid_t p) { ::kill(p, SIGKILL); });
     }
     return killed;
 }

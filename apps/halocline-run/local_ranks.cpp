@@ -2,7 +2,6 @@
 #include "local_ranks.hpp"
 
 #include "job/process_look.hpp"
-#include "leftovers.hpp"
 #include "pause_watch.hpp"
 #include "send_queued.hpp"
 
@@ -76,7 +75,6 @@ std::string local_ranks::name() const {
 }
 
 void local_ranks::start() {
-    adopt_orphans();
     make_lifelines();
     for (int i = 0; i < plan_.count; ++i) spawn(i);
     close_lifelines();
@@ -95,9 +93,9 @@ local_ranks::~local_ranks() {
 std::string local_ranks::end_leftovers(std::chrono::steady_clock::time_point until) {
     caretaker_.dismiss(); // it would count as left
     pause_watch pauses;
-    while (has_children()) {
+    while (leftovers_.any()) {
         until += pauses.missed();
-        if (std::chrono::steady_clock::now() >= until) return kill_descendants();
+        if (std::chrono::steady_clock::now() >= until) return leftovers_.kill();
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
     return "";
@@ -222,7 +220,6 @@ void local_ranks::serve() {
     }
 }
 
-/// A rank gives one part, then waits for the answer, or asks who is missing.
 void local_ranks::take(int i) {
     child& c = ranks_[i];
     std::array<char, 4096> buffer;
@@ -234,19 +231,27 @@ void local_ranks::take(int i) {
         ::close(c.socket);
         c.socket = -1;
     }
+    while (take_frame(i)) { // a question that crossed its answer comes together with the next part
+    }
+}
+
+/// A rank gives one part, then waits for the answer, or asks who is missing.
+bool local_ranks::take_frame(int i) {
+    child& c = ranks_[i];
     std::uint64_t length = 0;
-    if (c.incoming.size() < sizeof length) return;
+    if (c.incoming.size() < sizeof length) return false;
     std::memcpy(&length, c.incoming.data(), sizeof length);
     if (length == launch::asks_who) {
         c.incoming.erase(0, sizeof length);
         if (c.gave_part) events_.asked_who(plan_.first + i); // otherwise the answer is on its way
-        return;
+        return true;
     }
-    if (c.gave_part || c.incoming.size() - sizeof length < length) return;
+    if (c.gave_part || c.incoming.size() - sizeof length < length) return false;
     std::string part = c.incoming.substr(sizeof length, length);
     c.incoming.erase(0, sizeof length + length);
     c.gave_part = true;
     events_.part(plan_.first + i, std::move(part));
+    return true;
 }
 
 bool local_ranks::reaped(int pid, int how) {
@@ -285,6 +290,12 @@ void local_ranks::answer(std::string_view bytes) {
 void local_ranks::signal(int number) {
     for (const child& c : ranks_) {
         if (c.running && c.pid > 0) kill(c.pid, number);
+    }
+}
+
+void local_ranks::signal_of_terminal(int number) {
+    for (const child& c : ranks_) {
+        if (c.running && c.pid > 0 && getpgid(c.pid) != getpgrp()) kill(c.pid, number);
     }
 }
 

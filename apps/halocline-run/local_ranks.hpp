@@ -5,6 +5,7 @@
 
 #include "caretaker.hpp"
 #include "host.hpp"
+#include "leftovers.hpp"
 #include "processor_claims.hpp"
 
 #include <array>
@@ -41,6 +42,7 @@ class local_ranks final : public host {
     bool reaped(int pid, int how) override;
     void answer(std::string_view bytes) override;
     void signal(int number) override;
+    void signal_of_terminal(int number) override;
     [[nodiscard]] int running() const override;
     void survivors_end() override;
     std::string end_leftovers(std::chrono::steady_clock::time_point until) override;
@@ -68,6 +70,8 @@ class local_ranks final : public host {
     void keep_lifelines(int i) const;
     void close_lifelines();
     void take(int i);
+    /// Takes a whole frame from those that were received. False if there is none.
+    bool take_frame(int i);
 
     group_plan plan_;
     rank_events& events_;
@@ -78,6 +82,7 @@ class local_ranks final : public host {
     bool one_thread_ = false; // given to OpenMP, unless the user says otherwise
     processor_claims claims_;
     std::vector<child> ranks_;
+    leftovers leftovers_;
     caretaker caretaker_;
     std::vector<std::array<int, 2>> lifelines_; // reading, writing end; open here only while ranks are being started
 };

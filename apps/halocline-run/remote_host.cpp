@@ -25,7 +25,8 @@ using comm::wire_writer;
 
 namespace {
 
-constexpr int host_lost = 3; // exit code of its ranks
+constexpr int host_lost = 3;                // exit code of its ranks
+constexpr std::size_t longest_line = 65536; // of those that are kept together
 
 std::string own_path() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
 
@@ -110,7 +111,8 @@ remote_host::~remote_host() {
 }
 
 void remote_host::watch(std::vector<pollfd>& polled) const {
-    polled.push_back({socket_, static_cast<short>(POLLIN | (outgoing_.empty() ? 0 : POLLOUT)), 0});
+    const int events = (events_.has_room() ? POLLIN : 0) | (outgoing_.empty() ? 0 : POLLOUT);
+    polled.push_back({events == 0 ? -1 : socket_, static_cast<short>(events), 0}); // its end would be reported always
 }
 
 void remote_host::serve() {
@@ -120,8 +122,11 @@ void remote_host::serve() {
 
 void remote_host::receive() {
     std::array<char, 4096> buffer;
-    ssize_t n = 0;
-    while (socket_ >= 0 && (n = ::recv(socket_, buffer.data(), buffer.size(), MSG_DONTWAIT)) > 0) {
+    ssize_t n = 1;
+    while (socket_ >= 0 && n > 0) {
+        if (!events_.has_room()) return;
+        n = ::recv(socket_, buffer.data(), buffer.size(), MSG_DONTWAIT);
+        if (n <= 0) break;
         incoming_.append(buffer.data(), static_cast<std::size_t>(n));
         understand();
     }
@@ -147,7 +152,7 @@ void remote_host::understand() {
     for (std::string bytes; frames::take(incoming_, what, bytes);) {
         wire_reader reader(bytes);
         if (what == frames::output) {
-            events_.printed(bytes);
+            print(bytes);
         } else if (what == frames::part) {
             const int rank = reader.number<std::int32_t>();
             events_.part(rank, reader.text());
@@ -160,13 +165,34 @@ void remote_host::understand() {
             how.code = reader.number<std::int32_t>();
             how.signal = reader.number<std::int32_t>();
             how.text = reader.text();
-            running_.at(static_cast<std::size_t>(rank - first_)) = false;
-            events_.ended(rank, how);
+            rank_ended(rank, how);
         } else if (what == frames::trouble) {
             trouble_ = "host " + name_ + ": " + bytes;
             running_.assign(running_.size(), false);
         }
     }
+}
+
+void remote_host::print(std::string_view text) {
+    line_.append(text);
+    const std::size_t last = line_.rfind('\n');
+    const std::size_t whole = last == std::string::npos ? 0 : last + 1;
+    if (whole > 0) {
+        events_.printed(std::string_view(line_).substr(0, whole));
+        line_.erase(0, whole);
+    }
+    if (line_.size() >= longest_line || running() == 0) print_unfinished_line();
+}
+
+void remote_host::print_unfinished_line() {
+    if (!line_.empty()) events_.printed(line_);
+    line_.clear();
+}
+
+void remote_host::rank_ended(int rank, const ending& how) {
+    running_.at(static_cast<std::size_t>(rank - first_)) = false;
+    if (running() == 0) print_unfinished_line();
+    events_.ended(rank, how);
 }
 
 void remote_host::gone() {
@@ -180,8 +206,7 @@ void remote_host::gone() {
 void remote_host::lost(const std::string& why) {
     for (std::size_t i = 0; i < running_.size(); ++i) {
         if (!running_[i]) continue;
-        running_[i] = false;
-        events_.ended(first_ + static_cast<int>(i), {0, host_lost, 0, "is lost with its host " + name_ + ": " + why});
+        rank_ended(first_ + static_cast<int>(i), {0, host_lost, 0, "is lost with its host " + name_ + ": " + why});
     }
 }
 

@@ -34,6 +34,11 @@ class remote_host final : public host {
   private:
     void receive();
     void understand();
+    /// Passes on whole lines, so that lines of different hosts are not torn apart. A line waits for its end until it is
+    /// long, or until no rank here could print that.
+    void print(std::string_view text);
+    void print_unfinished_line();
+    void rank_ended(int rank, const ending& how);
     /// The shell has ended, and so has the agent.
     void gone();
     void lost(const std::string& why);
@@ -45,7 +50,7 @@ class remote_host final : public host {
     int pid_ = -1, socket_ = -1;
     bool spoke_ = false;
     std::optional<int> shell_ended_; // with that exit code
-    std::string incoming_, outgoing_;
+    std::string incoming_, outgoing_, line_;
 };
 
 } // namespace halocline::app

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -205,6 +206,30 @@ TEST(Leftovers, WhatIsLeftHasTimeToEndAndIsNamedIfItIsKilled) {
     EXPECT_TRUE(killed.err.starts_with("halocline-run: killed what ranks had started and not waited for: sleep (pid "))
         << killed.err;
     EXPECT_LT(killed.seconds, 50);
+}
+
+/// As with `exec` in a script, or `> >(tee log)`: children of the shell that became the launcher, and their children.
+TEST(Leftovers, WhatTheLaunchersProcessHadStartedBeforeIsLeftAlone) {
+    const scratch_folder scratch;
+    const std::string file = scratch / "before";
+    const std::string job = " exec " + bin + "halocline-run -n 1 -- sh -c \"sleep 100 & exit 0\"";
+    const std::string before = "sleep 101 & echo $! >" + file + "; (sleep 102 & echo $! >>" + file +
+                               "; wait) & until [ $(wc -l <" + file + ") = 2 ]; do :; done;";
+
+    const auto nothing_left = run_command("bash -c '" + before + " exec " + bin + "halocline-run -n 1 -- true'");
+    const std::string first = read_text(file);
+    const auto one_left = run_command("bash -c '" + before + job + "'");
+
+    EXPECT_EQ(nothing_left.exit_code, 0);
+    EXPECT_EQ(nothing_left.err, "");
+    EXPECT_TRUE(
+        one_left.err.starts_with("halocline-run: killed what ranks had started and not waited for: sleep (pid "))
+        << one_left.err;
+    EXPECT_EQ(one_left.err.find("), "), std::string::npos) << "more than one: " << one_left.err;
+    std::istringstream pids(first + read_text(file));
+    int there = 0;
+    for (pid_t p; pids >> p; kill(p, SIGKILL)) there += kill(p, 0) == 0 ? 1 : 0;
+    EXPECT_EQ(there, 4);
 }
 
 } // namespace

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a launcher passes on: the output of ranks on other hosts, which must not keep it from its other duties, and the
+// signals of a terminal.
+#include "programs.hpp"
+
+#include <halocline_test/send_signal.hpp>
+#include <halocline_test/shell_script.hpp>
+
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <sstream>
+#include <string>
+#include <thread>
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace {
+
+using namespace halocline_test;
+
+/// Two ranks, each behind an agent, as if they were on two hosts.
+std::string on_two_hosts(const scratch_folder& scratch) {
+    return bin + "halocline-run --remote-shell " + shell_of_this_host(scratch) + " --hosts A:1,B:1 ";
+}
+
+bool becomes_true(const std::function<bool()>& condition) {
+    for (int tries = 0; tries < 1000; ++tries) {
+        if (condition()) return true;
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    return false;
+}
+
+/// Ranks print lines of 4000 bytes and count them; a pipe that nobody reads is open until the launcher has ended.
+TEST(Launcher, EndsAJobWhoseOutputIsNotReadAndKeepsLittleOfIt) {
+    const scratch_folder scratch;
+    const std::string counts = scratch / "count";
+    const std::string rank =
+        "bash -c \"printf -v line %04000d; while echo \\$line; do echo -n x >>" + counts + "\\$HALOCLINE_RANK; done\"";
+    const auto run =
+        shell("{ timeout -k 2 20 " + on_two_hosts(scratch) + "--timeout 1 -- " + rank + "; echo $? >" +
+              (scratch / "code") + "; } | { until [ -s " + (scratch / "code") + " ]; do sleep 0.05; done; }");
+
+    EXPECT_EQ(read_text(scratch / "code"), "3\n") << run.err;
+    EXPECT_TRUE(contains(run.err, "not done after 1 s (--timeout); ending all ranks")) << run.err;
+    EXPECT_TRUE(contains(run.err, "halocline-run: standard output is not read; ")) << run.err;
+    std::uintmax_t lines = 0;
+    for (const char* which : {"0", "1"}) lines += std::filesystem::file_size(counts + which);
+    EXPECT_LT(lines * 4001, 8U << 20); // a MiB in the launcher and in each agent; buffers of pipes and sockets
+}
+
+/// Each host prints 1.7 MB, in pieces that end within lines; the reader is late.
+TEST(Launcher, LinesOfTwoHostsArriveWholeAlsoIfTheyWaited) {
+    const scratch_folder scratch;
+    constexpr int lines = 60'000;
+    const auto run = shell(on_two_hosts(scratch) + "-- sh -c \"seq -f \\$HALOCLINE_RANK:%.0f:abcdefghijklmnopqrst " +
+                           std::to_string(lines) + "; printf end\" | { sleep 0.3; cat; }");
+
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    std::istringstream in(run.out);
+    std::array<int, 2> next{1, 1};
+    int torn = 0, ends = 0;
+    for (std::string line; std::getline(in, line);) {
+        for (; line.starts_with("end"); ++ends) line.erase(0, 3); // of a host that ended first
+        if (line.empty()) continue;
+        const std::size_t host = line[0] == '0' ? 0 : 1;
+        const std::string expected = std::to_string(host) + ":" + std::to_string(next[host]) + ":abcdefghijklmnopqrst";
+        ++(line == expected ? next[host] : torn);
+    }
+    EXPECT_EQ(torn, 0);
+    EXPECT_EQ(ends, 2);
+    for (const int n : next) EXPECT_EQ(n, lines + 1);
+}
+
+/// The rank goes on only once the reader has what a line may hold back.
+TEST(Launcher, ALineThatDoesNotEndIsNotKeptForEver) {
+    const scratch_folder scratch;
+    const std::string go = scratch / "go";
+    const auto run = shell("timeout 60 " + on_two_hosts(scratch) + "-- sh -c \"[ \\$HALOCLINE_RANK = 1 ] && exit; " +
+                           "head -c 70000 /dev/zero; until [ -e " + go + " ]; do sleep 0.02; done\" | " +
+                           "{ head -c 65536 >" + (scratch / "first") + "; touch " + go + "; cat; }");
+
+    EXPECT_EQ(std::filesystem::file_size(scratch / "first"), 65536U);
+    EXPECT_EQ(run.out.size(), 70000U - 65536U);
+}
+
+/// A job with a terminal of its own; `script`: of bash, for each rank.
+class job_on_a_terminal {
+  public:
+    explicit job_on_a_terminal(const std::string& script) {
+        const int terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+        if (terminal < 0 || grantpt(terminal) != 0 || unlockpt(terminal) != 0) return;
+        const std::string name = ptsname(terminal);
+        keys_ = terminal;
+        launcher = fork();
+        if (launcher != 0) return;
+        std::signal(SIGINT, SIG_DFL);
+        setsid();
+        const int stream = open(name.c_str(), O_RDWR); // becomes the terminal of the session
+        for (const int each : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(stream, each);
+        execl((bin + "halocline-run").c_str(), "halocline-run", "-n", "2", "--", "bash", "-c", script.c_str(), nullptr);
+        _exit(127);
+    }
+    ~job_on_a_terminal() {
+        if (launcher > 0) kill(launcher, SIGKILL);
+        wait();
+        close(keys_);
+    }
+    job_on_a_terminal(const job_on_a_terminal&) = delete;
+    job_on_a_terminal& operator=(const job_on_a_terminal&) = delete;
+
+    void press(char key) const { EXPECT_EQ(write(keys_, &key, 1), 1); }
+    int wait() {
+        int how = -1;
+        if (launcher > 0) waitpid(launcher, &how, 0);
+        launcher = -1;
+        return WIFEXITED(how) ? WEXITSTATUS(how) : -1;
+    }
+
+    pid_t launcher = -1;
+
+  private:
+    int keys_ = -1;
+};
+
+/// The terminal sends it to each process itself. SIGUSR1 comes behind whatever the launcher passes on before.
+TEST(Launcher, AKeyThatInterruptsReachesARankOnce) {
+    const scratch_folder scratch;
+    const auto file = [&](const char* name, int rank) { return (scratch / name) + std::to_string(rank); };
+    const auto both_are = [&](const char* name) {
+        return becomes_true([&] { return !read_text(file(name, 0)).empty() && !read_text(file(name, 1)).empty(); });
+    };
+    job_on_a_terminal job("trap 'echo -n x >>" + (scratch / "interrupted") + "$HALOCLINE_RANK' INT; trap 'echo >" +
+                          (scratch / "done") + "$HALOCLINE_RANK; exit' USR1; echo >" + (scratch / "ready") +
+                          "$HALOCLINE_RANK; while :; do :; done");
+    if (job.launcher < 0) GTEST_SKIP() << "no pseudo terminals here";
+    ASSERT_TRUE(both_are("ready"));
+
+    job.press('\3'); // ^C
+    ASSERT_TRUE(both_are("interrupted"));
+    send_signal(job.launcher, SIGUSR1);
+
+    EXPECT_EQ(job.wait(), 128 + SIGINT);
+    for (const int rank : {0, 1}) {
+        EXPECT_EQ(read_text(file("done", rank)), "\n");
+        EXPECT_EQ(read_text(file("interrupted", rank)), "x");
+    }
+}
+
+} // namespace
