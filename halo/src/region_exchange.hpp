@@ -87,7 +87,6 @@ struct region_plan::state {
     void work() noexcept {
         // Relaxed suffices: a thread that reads its own id here stored it itself, and nobody has stored since.
         if (driver.load(std::memory_order_relaxed) != comm::thread_mark()) return;
-        if (!status.is_ok()) return; // finish() has returned: the fields may have been written since
         if (unsent > 0) send_direct();
         if (joint) help();
         if (step != nullptr && !finishing) step(step_object);

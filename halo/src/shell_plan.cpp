@@ -352,10 +352,7 @@ comm::status shell_plan::finish(team t) noexcept {
 
 void shell_plan::complete() noexcept {
     if (status_.is_ok() && running_ == running::nothing) status_.misuse("finish() without start()");
-    if (!status_.is_ok()) {
-        forward_->status = status_.load(); // further phases don't begin
-        return;
-    }
+    if (!status_.is_ok()) return;
     if (running_ == running::backward) {
         (void)status_.end(backward_->complete());
     } else {

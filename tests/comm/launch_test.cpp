@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a rank interprets a launcher's answers: this test plays the launcher (launch.hpp).
 #include "control/wire.hpp"
+#include "job/bootstrap.hpp"
 #include "job/layout_number.hpp"
 
 #include <halocline/comm/detail/launch.hpp>
 #include <halocline/comm/job.hpp>
 
 #include <gtest/gtest.h>
+#include <halocline_test/refusal.hpp>
 
 #include <algorithm>
 #include <array>
@@ -15,14 +17,18 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <string>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <thread>
 #include <unistd.h>
+#include <vector>
 
 namespace {
 
 using namespace halocline;
 using namespace halocline::comm;
+using halocline_test::refusal;
 
 /// Joins as rank 0 of 2; the launcher answers rank 0's part with answer(part), or only when rank 0 asks who is
 /// missing.  Returns the error.
@@ -172,6 +178,39 @@ TEST(Launch, MissingRanksAreNamedByTheLauncherThatIsAsked) {
                         "every rank to join the job"),
               std::string::npos)
         << text;
+}
+
+/// The ends of the other ranks' lifelines are inherited, so there may be more of them than the limit allows to open.
+TEST(Launch, FewerDescriptorsThanRanksToWatchIsRefusedAtOnceWithTheRemedy) {
+    int hub[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, hub), 0);
+    std::vector<int> open{hub[0], hub[1]};
+    constexpr int ranks = 12;
+    std::string lifelines;
+    for (int r = 0; r < ranks; ++r) {
+        int ends[2];
+        ASSERT_EQ(pipe(ends), 0);
+        open.insert(open.end(), ends, ends + 2);
+        lifelines += (r > 0 ? "," : "") + std::to_string(ends[r == 0 ? 1 : 0]);
+    }
+    setenv(launch::rank_variable, "0", 1);
+    setenv(launch::ranks_variable, std::to_string(ranks).c_str(), 1);
+    setenv(launch::socket_variable, std::to_string(hub[0]).c_str(), 1);
+    setenv(launch::lifelines_variable, lifelines.c_str(), 1);
+    const auto start = local_bootstrap({});
+    ASSERT_TRUE(start);
+    rlimit files{};
+    getrlimit(RLIMIT_NOFILE, &files);
+    const rlimit few{ranks - 1, files.rlim_max};
+
+    setrlimit(RLIMIT_NOFILE, &few);
+    const std::string text = refusal([&] { (void)start->gather("card"); });
+    setrlimit(RLIMIT_NOFILE, &files);
+
+    EXPECT_TRUE(text.starts_with("rank 0 (pid ")) << text;
+    EXPECT_NE(text.find("12 pipes and sockets at a time"), std::string::npos) << text;
+    EXPECT_NE(text.find("raise 'ulimit -n'"), std::string::npos) << text;
+    for (const int fd : open) ::close(fd);
 }
 
 } // namespace

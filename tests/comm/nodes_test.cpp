@@ -86,6 +86,17 @@ TEST(Nodes, LargeSetUpMessagesCross) {
     expect_large_messages_cross(j);
 }
 
+/// More mail than its kernel has room for waits for it meanwhile.
+TEST(Nodes, ARankThatDoesNotReadItsMailForLongerThanTheLinkTimeoutIsNotDead) {
+    job_options options = over({"ofi"});
+    options.link_timeout = std::chrono::seconds(2);
+    setenv("HALOCLINE_NODE", std::getenv("HALOCLINE_RANK"), 1);
+    const job j = job::from_environment(options);
+    if (j.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(3500));
+
+    expect_large_messages_cross(j);
+}
+
 TEST(Nodes, WithoutATransportBetweenThemAreOneErrorEverywhere) {
     try {
         const job j = job::from_environment(over({"shm"}));

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that connect while strangers do so, too. Rank 0 is a thread that joins; the test plays rank 1.
+// Ranks that connect while strangers do so, too, or while another rank is stopped. Rank 0 is a thread that joins; the
+// test plays rank 1. Or the other way round.
+#include "control/socket_frames.hpp"
 #include "control/tcp_link.hpp"
 #include "control/wire.hpp"
 #include "job/bootstrap.hpp"
@@ -20,13 +22,16 @@
 #include <future>
 #include <list>
 #include <mutex>
+#include <optional>
 #include <poll.h>
 #include <string>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -34,16 +39,18 @@ namespace {
 using namespace halocline;
 using namespace halocline::comm;
 using namespace halocline_test;
+using namespace std::chrono_literals;
 
-/// A launcher's gather, for two ranks that are threads.
+/// A launcher's gather, for two or three ranks that are threads.
 class meeting {
   public:
+    explicit meeting(int ranks) : parts_(static_cast<std::size_t>(ranks)) {}
     std::vector<std::string> gather(int rank, std::string_view mine) {
         std::unique_lock lock(mutex_);
         const int round = round_;
         parts_[rank] = mine;
-        if (++came_ == 2) {
-            all_ = {parts_[0], parts_[1]};
+        if (++came_ == static_cast<int>(parts_.size())) {
+            all_ = parts_;
             came_ = 0;
             ++round_;
             next_.notify_all();
@@ -55,8 +62,7 @@ class meeting {
   private:
     std::mutex mutex_;
     std::condition_variable next_;
-    std::array<std::string, 2> parts_;
-    std::vector<std::string> all_;
+    std::vector<std::string> parts_, all_;
     int came_ = 0, round_ = 0;
 };
 
@@ -68,20 +74,23 @@ void say_hello(int socket, std::int32_t from, std::int32_t to) {
     [[maybe_unused]] const ssize_t n = send(socket, hello.data(), hello.size(), MSG_NOSIGNAL);
 }
 
-/// How rank 0 sees the end of its job.
+/// How the rank that joins sees the end of its job.
 struct seen {
     status why = status::ok;
     int culprit = -1;
 };
 
-/// A job of rank 0, which has a thread of its own, and rank 1, which is the caller.
+/// A job of two ranks: one has a thread of its own, the other one is the caller. Of three ranks the caller plays two.
 class job_of_two {
   public:
-    explicit job_of_two(std::chrono::milliseconds deadline) {
+    explicit job_of_two(std::chrono::milliseconds deadline, int rank_that_joins = 0,
+                        std::chrono::milliseconds link_timeout = job_options().link_timeout, int ranks = 2)
+        : both(ranks), ranks_(ranks) {
         options.deadline = deadline;
-        survivor = std::async(std::launch::async, [this] {
+        options.link_timeout = link_timeout;
+        survivor = std::async(std::launch::async, [this, rank_that_joins] {
             try {
-                (void)join(start_of(0), options);
+                (void)join(start_of(rank_that_joins), options);
             } catch (const rank_failure& e) {
                 return seen{e.why(), e.culprit()};
             }
@@ -91,7 +100,7 @@ class job_of_two {
     bootstrap start_of(int rank) {
         bootstrap start;
         start.rank = rank;
-        start.ranks = 2;
+        start.ranks = ranks_;
         start.launcher = "a test";
         start.gather = [this, rank](std::string_view mine) { return both.gather(rank, mine); };
         return start;
@@ -102,6 +111,7 @@ class job_of_two {
 
     job_options options;
     meeting both;
+    int ranks_;
     std::future<seen> survivor;
 };
 
@@ -171,6 +181,99 @@ TEST(FarConnect, AStrangerThatClaimsToBeADeadRankDoesNotHideItsDeath) {
     const seen s = job.survivor.get();
     EXPECT_EQ(s.why, status::peer_died) << "not the deadline";
     EXPECT_EQ(s.culprit, 1);
+}
+
+/// The caller joins as far as its listener, as a rank of another node. Returns the other rank's listener, and the
+/// job's secret.
+std::pair<std::string, std::string> listen_elsewhere(job_of_two& job, int rank, const std::string& listener) {
+    business_card card = own_card(job.start_of(rank), job.options, "nobody", "");
+    card.node += ", another" + std::to_string(rank);
+    const auto cards = swap_cards(job.start_of(rank), card);
+    const auto names = job.both.gather(rank, wire_writer().text("").text(listener).take());
+    wire_reader of_other(names[names.size() - 1 - static_cast<std::size_t>(rank)]);
+    EXPECT_EQ(of_other.text(), "");
+    return {of_other.text(), cards[0].secret};
+}
+
+TEST(FarConnect, ARankThatStopsBeforeItConnectsIsNotDeadUntilItEnds) {
+    job_of_two job(30s, 0, 2s);
+    {
+        const tcp_listener listener("127.0.0.1", 2); // full if rank 0 comes more than three times
+        listen_elsewhere(job, 1, listener.name());
+
+        EXPECT_TRUE(job.goes_on(5s)) << "more than two link timeouts";
+    } // rank 1 dies
+
+    const seen s = job.survivor.get();
+    EXPECT_EQ(s.why, status::peer_died) << "not the deadline";
+    EXPECT_EQ(s.culprit, 1);
+}
+
+/// So it is with a rank that was stopped itself: its connection has been closed meanwhile.
+TEST(FarConnect, AConnectionThatIsClosedAfterTheLinkTimeoutIsMadeAgain) {
+    job_of_two job(30s, 1, 2s);
+    const tcp_listener listener("127.0.0.1", 16);
+    const auto accept_one = [&] {
+        pollfd p{listener.fd(), POLLIN, 0};
+        poll(&p, 1, 5000);
+        return listener.accept();
+    };
+    const auto [endpoint, secret] = listen_elsewhere(job, 0, listener.name());
+
+    {
+        const descriptor first = accept_one();
+        EXPECT_TRUE(first);
+        EXPECT_TRUE(job.goes_on(2500ms)) << "longer than the link timeout";
+    }
+    authentication second(accept_one(), secret, 0);
+    authentication::state s = authentication::state::going;
+    for (int n = 0; n < 1000 && s == authentication::state::going; ++n) {
+        s = second.step();
+        std::this_thread::sleep_for(1ms);
+    }
+
+    EXPECT_EQ(s, authentication::state::done);
+    EXPECT_EQ(second.peer(), 1);
+    EXPECT_TRUE(second.admit());
+    second.take(); // rank 0 dies
+    EXPECT_EQ(job.survivor.get().culprit, 0);
+}
+
+/// A rank that ends because another has died stops listening, and would be taken for dead itself.
+TEST(FarConnect, ARankThatGivesUpSaysWhyToThoseThatItHasNotMet) {
+    job_of_two job(30s, 2, 2s, 3);
+    std::string dead;
+    {
+        const tcp_listener listener("127.0.0.1", 16);
+        dead = listener.name();
+    }
+    const tcp_listener listener("127.0.0.1", 16);
+    auto other = std::async(std::launch::async, [&] { listen_elsewhere(job, 1, dead); });
+    const auto [endpoint, secret] = listen_elsewhere(job, 0, listener.name());
+    other.get();
+
+    pollfd p{listener.fd(), POLLIN, 0};
+    poll(&p, 1, 5000);
+    authentication peer(listener.accept(), secret, 0);
+    authentication::state s = authentication::state::going;
+    for (int n = 0; n < 3000 && s == authentication::state::going; ++n) {
+        s = peer.step();
+        poll(nullptr, 0, 1);
+    }
+    ASSERT_EQ(s, authentication::state::done);
+    EXPECT_TRUE(peer.admit());
+    const descriptor link = peer.take();
+    std::string words;
+    pollfd came{link.fd(), POLLIN, 0};
+    for (char c = 0; poll(&came, 1, 5000) == 1 && recv(link.fd(), &c, 1, MSG_DONTWAIT) == 1;) words += c;
+
+    const std::optional<socket_frame> first = first_frame(words);
+    ASSERT_TRUE(first);
+    EXPECT_EQ(first->kind, frame_kind::end_of_job);
+    wire_reader end(first->body);
+    EXPECT_EQ(end.number<status>(), status::peer_died);
+    EXPECT_EQ(end.number<std::int32_t>(), 1);
+    EXPECT_EQ(job.survivor.get().culprit, 1);
 }
 
 } // namespace

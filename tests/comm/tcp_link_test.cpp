@@ -7,10 +7,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <netinet/in.h>
 #include <poll.h>
 #include <random>
 #include <sys/socket.h>
+#include <thread>
 
 namespace {
 
@@ -136,6 +139,44 @@ TEST(TcpLink, OtherProgramsHaveNoEffect) {
     }
     EXPECT_GT(refused, 1000);
     EXPECT_GT(silent, 10); // too few words but no end: the listener gives them two seconds
+}
+
+/// Sends as much as there is room for. Returns the number of bytes.
+std::size_t fill(const descriptor& end) {
+    std::size_t sent = 0;
+    while (const std::size_t room = room_on_link(end.fd())) {
+        const std::string words(std::min<std::size_t>(room, 1000), 'w');
+        const ssize_t n = send(end.fd(), words.data(), words.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n <= 0) break;
+        sent += static_cast<std::size_t>(n);
+    }
+    return sent;
+}
+
+TEST(TcpLink, OutlivesAnEndThatDoesNotReadWhileNoMoreIsSentThanItHasRoomFor) {
+    const tcp_listener listener("127.0.0.1", 16);
+    const descriptor writer = connect_to(listener.name());
+    const descriptor reader = accept_one(listener);
+    watch_link(writer.fd(), std::chrono::milliseconds(1000));
+
+    std::size_t sent = 0;
+    for (int n = 0; n < 30; ++n) { // three seconds, of whole windows and of what acknowledged bytes leave
+        sent += fill(writer);
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+
+    pollfd ended{writer.fd(), POLLIN, 0};
+    EXPECT_EQ(poll(&ended, 1, 0), 0) << "the link was declared dead";
+    EXPECT_EQ(room_on_link(writer.fd()), 0U);
+    EXPECT_GE(sent, 16U << 10);
+    std::size_t came = 0;
+    while (came < std::size_t{4} << 20) { // there is room again once it reads
+        const std::size_t words = received(reader.fd()).size();
+        if (words == 0) break;
+        came += words;
+        sent += fill(writer);
+    }
+    EXPECT_GE(came, std::size_t{4} << 20);
 }
 
 TEST(TcpLink, OfADeadRankRefusesConnections) {

@@ -263,46 +263,6 @@ TEST(DirectPath, EndsThePeersWaitWhenAnExceptionLeavesAnExchange) {
     });
 }
 
-/// The program may write its field once finish() has returned, whatever that said: nothing of it goes out any more.
-TEST(DirectPath, AFailedExchangeCopiesNothingMore) {
-    std::atomic<bool> has_written{false};
-    run(3, [&](const comm::job& j) {
-        const int here = j.rank();
-        comm::global_sum sum(j, 1);
-        field<double> x(row_of(4), 1, &j.memory());
-        x.at(0, 0) = x.at(1, 0) = 1 + here;
-        std::vector<halo::transfer> sends, receives; // an open row of ranks; sites 2 and 3 are ghosts
-        for (const int step : {-1, 1}) {
-            if (here + step < 0 || here + step > 2) continue;
-            sends.push_back({here + step, 0, {step < 0 ? 0 : 1}});
-            receives.push_back({here + step, 0, {step < 0 ? 2 : 3}});
-        }
-        std::optional<region_plan> plan;
-        plan.emplace(j, sends, receives, std::vector{halo::bind(x)},
-                     halo::region_plan_options{.name = "row", .path = path::direct});
-        if (here == 0) plan.reset(); // it will not take part
-        if (here == 1) {
-            plan->start();
-            EXPECT_EQ(plan->finish(), status::aborted);
-            x.at(1, 0) = 77;
-            has_written = true;
-            has_written.notify_all();
-        }
-        if (here == 2) {
-            has_written.wait(false);
-            plan->start(); // now rank 1 may copy
-        }
-        double value = 1;
-        ASSERT_EQ(sum({&value, 1}), status::ok); // in whose wait it would
-        if (here == 1) plan.reset();
-        if (here == 2) {
-            const status s = plan->finish();
-            EXPECT_TRUE(s != status::ok || x.at(2, 0) == 2) << x.at(2, 0);
-        }
-        j.barrier();
-    });
-}
-
 // A peer that waits for a late copy must get it whatever this rank waits for: otherwise two ranks that finish two
 // exchanges in different orders, or sum in between, would wait for each other.
 TEST(DirectPath, CopiesInEveryWaitOfTheRank) {

@@ -20,6 +20,8 @@ namespace {
 
 /// How often failure records are checked while nothing arrives over sockets.
 constexpr int look_every_ms = 20;
+/// How often a link is asked whether its other end has read, for which there is no event.
+constexpr int room_every_ms = 1;
 /// The longest wait, when this rank closes its job, for each peer to take the goodbye.
 constexpr int goodbye_patience_ms = 200;
 constexpr std::string_view lost_descriptors =
@@ -76,6 +78,7 @@ void socket_plane::say_goodbye() noexcept {
     const int patience_ms = std::uncaught_exceptions() > 0 ? 0 : goodbye_patience_ms;
     for (link& l : links_) {
         if (l.gone || !l.socket || std::exchange(l.told_goodbye, true)) continue;
+        if (l.far) be_patient(l.socket.fd()); // the kernel keeps what this process can't wait to deliver
         send_frame(l, frame_kind::goodbye, {});
         pollfd p{l.socket.fd(), POLLOUT, 0};
         if (!l.unsent.empty() && poll(&p, 1, patience_ms) > 0) write_unsent(l);
@@ -99,16 +102,23 @@ bool socket_plane::left(int rank) const noexcept {
     return l != nullptr && l->goodbye && l->messages.empty() && l->heard_messages == 0;
 }
 
+/// The kernel takes what waits for a peer's window to open for a sign that the peer is lost (watch_link()). So mail for
+/// one that computes, or is stopped, waits here. The last words don't: afterwards the link need not last.
 void socket_plane::write_unsent(link& l) {
-    while (!l.unsent.empty()) {
-        const ssize_t n = ::send(l.socket.fd(), l.unsent.data(), l.unsent.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (n < 0) {
-            if (errno == EINTR) continue;
-            if (errno != EAGAIN) l.unsent.clear(); // the reader is gone: reading will show how
-            return;
-        }
-        l.unsent.erase(0, static_cast<std::size_t>(n));
+    std::size_t written = 0;
+    l.held_back = false;
+    while (written < l.unsent.size()) {
+        std::size_t bytes = l.unsent.size() - written;
+        if (must_hold_back(l)) bytes = std::min(bytes, room_on_link(l.socket.fd()));
+        l.held_back = bytes == 0;
+        if (l.held_back) break;
+        const ssize_t n = ::send(l.socket.fd(), l.unsent.data() + written, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && errno != EAGAIN) written = l.unsent.size(); // the reader is gone: reading will show how
+        if (n < 0) break;
+        written += static_cast<std::size_t>(n);
     }
+    l.unsent.erase(0, written);
 }
 
 void socket_plane::send_frame(link& l, frame_kind kind, std::string_view body) {
@@ -234,11 +244,18 @@ void socket_plane::note_end(link& l, int error) noexcept {
     core_.publish(status::peer_died, l.rank, cut ? core_.cut_link(l.rank, l.own_address, l.address) : std::string());
 }
 
+std::string socket_plane::frame_of(const job_end& end) {
+    return wire_writer().number(end.why).number(end.culprit).text(end.text).take();
+}
+
 void socket_plane::tell_far(const job_end& end) noexcept {
     const std::lock_guard lock(mutex_);
     if (std::exchange(told_far_, true)) return;
-    const std::string text = wire_writer().number(end.why).number(end.culprit).text(end.text).take();
-    for (link& l : links_) tell(l, frame_kind::end_of_job, text);
+    const std::string text = frame_of(end);
+    for (link& l : links_) {
+        if (l.held_back) be_patient(l.socket.fd());
+        tell(l, frame_kind::end_of_job, text);
+    }
 }
 
 void socket_plane::say_far(int rank, far_word word, int about) noexcept {
@@ -262,6 +279,8 @@ void socket_plane::look() noexcept {
         for (link& l : links_)
             if (std::exchange(l.owes, false)) say_far(l.rank, far_word::awake, rank_);
     }
+    for (link& l : links_)
+        if (l.held_back) write_unsent(l);
     if (poll(watched_.data(), watched_.size(), 0) <= 0) return;
     for (std::size_t i = 0; i < watched_.size(); ++i) {
         if (watched_[i].revents == 0) continue;
@@ -291,8 +310,10 @@ bool socket_plane::read_and_write(int peer, bool awaits_message, int ms) {
         const std::lock_guard lock(mutex_);
         for (link& l : links_) {
             take_mail(l);
-            const int events = POLLIN | (l.unsent.empty() ? 0 : POLLOUT);
+            // While it is held back, the kernel would take more at any time.
+            const int events = POLLIN | (l.unsent.empty() || l.held_back ? 0 : POLLOUT);
             polled.push_back({l.gone ? -1 : l.socket.fd(), static_cast<short>(events), 0});
+            if (l.held_back) ms = std::min(ms, room_every_ms);
         }
         if (awaits_message && !link_to(peer).messages.empty()) ms = 0; // the look for deaths has read it already
     }
@@ -301,7 +322,7 @@ bool socket_plane::read_and_write(int peer, bool awaits_message, int ms) {
     const std::lock_guard lock(mutex_);
     for (std::size_t i = 0; i < links_.size(); ++i) {
         if (polled[i].revents & (POLLIN | POLLHUP | POLLERR)) receive(links_[i]);
-        if (polled[i].revents & POLLOUT) write_unsent(links_[i]);
+        if (polled[i].fd >= 0 && !links_[i].unsent.empty()) write_unsent(links_[i]);
     }
     return had_left;
 }

@@ -59,6 +59,8 @@ class socket_plane final : public pairwise_mail, public liveness {
     /// Connects to each of these ranks on other nodes; each end proves that it knows the secret. Other programs that
     /// connect have no effect: they are dropped after 2 seconds, or sooner if there are many.  Err: rank_failure.
     void connect_far(tcp_listener own, const std::vector<far_address>& peers, const std::string& secret);
+    /// After the job has ended while this rank joined: for a moment, connects and tells those of these ranks that come.
+    void tell_end(tcp_listener own, const std::vector<far_address>& peers, const std::string& secret);
     /// Says goodbye, so that the end of the sockets isn't taken for a death.
     ~socket_plane() override;
 
@@ -82,6 +84,7 @@ class socket_plane final : public pairwise_mail, public liveness {
         int pid = 0;
         descriptor socket, process;
         std::string unsent;               // frames still to be written
+        bool held_back = false;           // until the peer reads, although the kernel would take them (far)
         std::string received;             // frames that were heard, then possibly an incomplete one
         std::size_t heard_bytes = 0;      // of the heard frames; the mail among them has not been taken yet
         std::size_t heard_messages = 0;   // messages among them, not counting letters
@@ -105,8 +108,10 @@ class socket_plane final : public pairwise_mail, public liveness {
     void send_frame(link& l, frame_kind kind, std::string_view body);
     /// Sends a frame that is not mail, if the link is to another node and not gone.
     void tell(link& l, frame_kind kind, std::string_view body);
-    /// Writes as much as the socket takes.
+    [[nodiscard]] static std::string frame_of(const job_end& end);
+    /// Writes as much as the socket takes; to another node, as the peer's kernel has room for.
     void write_unsent(link& l);
+    [[nodiscard]] bool must_hold_back(const link& l) const { return l.far && !l.gone && !l.told_goodbye && !told_far_; }
     /// Reads and hears what has arrived, and notices the end. Allocates only for more than a few KiB of mail.
     void receive(link& l);
     void hear(link& l);

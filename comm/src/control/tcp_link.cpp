@@ -8,14 +8,17 @@
 #include <algorithm>
 #include <arpa/inet.h>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
+#include <linux/sockios.h>
+#include <linux/tcp.h> // libc's tcp_info ends before tcpi_snd_wnd
 #include <memory>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 namespace halocline::comm {
@@ -54,6 +57,16 @@ std::string numbers_of(const sockaddr_storage& a, socklen_t length, std::string*
     }
     if (port != nullptr) *port = service.data();
     return host.data();
+}
+
+/// How many bytes the other end takes beyond those that it has acknowledged. Linux tells since 5.4; before, this is
+/// less than any buffer for reading.
+std::size_t window_of(const auto& info, std::size_t bytes) {
+    if constexpr (requires { info.tcpi_snd_wnd; }) {
+        if (bytes >= offsetof(std::remove_cvref_t<decltype(info)>, tcpi_snd_wnd) + sizeof info.tcpi_snd_wnd)
+            return info.tcpi_snd_wnd;
+    }
+    return 48 << 10;
 }
 
 } // namespace
@@ -99,6 +112,24 @@ void watch_link(int socket, std::chrono::milliseconds patience) {
     setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &second, sizeof second);
     setsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &many, sizeof many);
     setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+}
+
+std::size_t room_on_link(int socket) {
+    // This order: what is acknowledged in between, and not read yet, makes the result too small, never too large.
+    int unacknowledged = 0;
+    tcp_info info{};
+    socklen_t bytes = sizeof info;
+    if (ioctl(socket, SIOCOUTQ, &unacknowledged) != 0 ||
+        getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0) {
+        return 1; // no such socket: sending will tell
+    }
+    const std::size_t window = window_of(info, bytes), used = static_cast<std::size_t>(std::max(unacknowledged, 0));
+    return window > used ? window - used : 0;
+}
+
+void be_patient(int socket) {
+    const unsigned by_default = 0;
+    setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &by_default, sizeof by_default);
 }
 
 std::string address_at(int socket, bool own_end) {

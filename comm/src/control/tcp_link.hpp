@@ -36,8 +36,13 @@ class tcp_listener {
 descriptor connect_to(const std::string& listener_name);
 /// Makes the kernel declare the link dead, with ETIMEDOUT or an unreachable host, once the other kernel has been silent
 /// for `patience`. It probes once a second while nothing is sent. The kernel still answers for a stopped or busy
-/// process.
+/// process; but silent is also one that has no room for what waits to be sent, whatever it answers: see room_on_link().
 void watch_link(int socket, std::chrono::milliseconds patience);
+/// How many bytes the link takes now such that all of them travel at once, and none waits in this kernel for the process
+/// at the other end to read. No event tells when there is more room.
+std::size_t room_on_link(int socket);
+/// What waits to be sent may wait for longer than watch_link() said: for a process that is stopped.
+void be_patient(int socket);
 /// The address of either end of a socket, "10.1.0.7"; "?" if it can't be found.
 std::string address_at(int socket, bool own_end);
 
@@ -61,6 +66,8 @@ class authentication {
     /// The other rank: as claimed while `going`, proved when `done`; -1 if it has not said yet.
     [[nodiscard]] int peer() const { return peer_; }
     [[nodiscard]] std::chrono::steady_clock::time_point since() const { return since_; }
+    /// This process did not run for so long: that does not count as time that the other end took.
+    void forgive(std::chrono::steady_clock::duration pause) { since_ += pause; }
     descriptor take() { return std::move(socket_); }
 
   private:

@@ -143,10 +143,25 @@ far_side listen_for_far(const bootstrap& start, const job_core& core, const std:
     return own;
 }
 
+/// Tells the ranks of other nodes why this one gives up before it has met them.
+void tell_far_end(job_core& core, far_side far, const surroundings& around, const std::string& secret) {
+    if (!far.listener) return;
+    try {
+        socket_plane(core, unix_listener(1), {}, secret).tell_end(std::move(*far.listener), around.far, secret);
+    } catch (const error&) { // this rank reports the first one
+    }
+}
+
 /// Connects this rank with all others; from here on they exchange mail and watch each other. Collective.
 void connect_ranks(job_core& core, unix_listener listener, far_side far, const surroundings& around,
                    const std::string& secret) {
-    auto plane = std::make_unique<socket_plane>(core, std::move(listener), around.near, secret);
+    std::unique_ptr<socket_plane> plane;
+    try {
+        plane = std::make_unique<socket_plane>(core, std::move(listener), around.near, secret);
+    } catch (const error&) { // the record of failure says which
+        tell_far_end(core, std::move(far), around, secret);
+        throw;
+    }
     socket_plane& sockets = *plane;
     core.setup_mail = plane.get();
     core.alive = std::move(plane);

@@ -87,6 +87,11 @@ class launcher_gather {
                                ") " + how + " while this rank waited for every rank to join the job",
                            status::peer_died, culprit, pid, host, "every rank to join the job");
     }
+    /// poll() refuses more entries than the process may have descriptors, although these are open: inherited.
+    [[noreturn]] void cannot_watch(std::size_t sockets) const {
+        throw input_error(me() + "the other ranks of this host can't be watched, " + std::to_string(sockets) +
+                          " pipes and sockets at a time (" + std::strerror(errno) + "); raise 'ulimit -n'");
+    }
     /// The launcher knows; if it is stopped, nobody answers.
     void ask_who_is_missing() const {
         [[maybe_unused]] const ssize_t n =
@@ -104,8 +109,10 @@ class launcher_gather {
         while (true) {
             const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
             if (left.count() <= 0) return false;
-            if (poll(polled.data(), polled.size(), static_cast<int>(std::min<long>(left.count(), 60'000))) <= 0)
-                continue;
+            const int ready =
+                poll(polled.data(), polled.size(), static_cast<int>(std::min<long>(left.count(), 60'000)));
+            if (ready < 0 && errno != EINTR) cannot_watch(polled.size());
+            if (ready <= 0) continue;
             if (polled[0].revents != 0) return true;
             for (std::size_t i = 1; i < polled.size(); ++i) {
                 if (polled[i].revents == 0) continue;

@@ -133,7 +133,8 @@ class region_plan {
     /// every member has called it.
     /// Err: aborted, usually within 0.1 s, if a peer of this node waits for another plan or sum, and neither rank has
     ///      begun what the other waits for; in a process with other threads, which might begin it, at nine tenths of
-    ///      the deadline.
+    ///      the deadline. After a bad status later waits of this rank still send peers what they wait for: destroy the
+    ///      plan before its fields are written.
     [[nodiscard]] comm::status finish(team t = {}) noexcept;
     /// finish() that throws on a bad status. Not for members of a team: they call finish(t). If that is not ok, one
     /// thread calls this afterwards, and it throws the reason.
