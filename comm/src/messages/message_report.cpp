@@ -57,9 +57,8 @@ std::string message_engine::describe() const {
     const messenger_options& o = core_.options;
     std::string text =
         "'" + o.name + "': immediate to " + std::to_string(o.immediate_bytes) + " bytes, synergistic from " +
-        std::to_string(o.synergistic_bytes) +
-        ", direct between, of which streams are copied first up to " + std::to_string(most_freed) +
-        ", what lies outside slabs up to " + std::to_string(most_copied) +
+        std::to_string(o.synergistic_bytes) + ", direct between, of which streams are copied first up to " +
+        std::to_string(most_freed) + ", what lies outside slabs up to " + std::to_string(most_copied) +
         (o.streamed_bytes == std::numeric_limits<std::size_t>::max()
              ? ""
              : ", past the cache from " + std::to_string(o.streamed_bytes) + " where they go both ways") +
