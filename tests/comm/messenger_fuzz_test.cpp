@@ -84,7 +84,7 @@ struct step {
 
 /// From this size on a message stays at its sender until it is received: it is neither copied first nor whole in a
 /// frame.
-constexpr std::size_t least_withdrawn = 16'385;
+constexpr std::size_t least_withdrawn = 32'768;
 
 /// Which sends are withdrawn.
 struct withdrawals {
@@ -100,7 +100,7 @@ std::vector<step> schedule(unsigned seed, int length, withdrawals may_withdraw, 
     std::vector<step> steps;
     const auto send = [&](int from, int to, int tag, std::uint32_t context) {
         constexpr std::size_t some[] = {4,    40,   41,     256,    512,    1024,   1025,
-                                        3000, 5000, 16'384, 16'385, 40'000, 65'536, 65'537};
+                                        3000, 5000, 16'384, 32'767, 40'000, 65'536, 65'537};
         const message m{static_cast<int>(messages.size()), from, to, tag, context, some[below(12)]};
         messages.push_back(m);
         reference.send(m);
