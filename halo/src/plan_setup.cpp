@@ -37,7 +37,7 @@ plan::plan(const comm::job& j, const lattice::decomposition& cut, plan_options o
     : job_(j), cut_(cut), options_(std::move(options)), team_("a halo::plan", nullptr) {
     message_of_.fill(-1);
     options_.checksums = options_.checksums || job_.options().checksums || options_.checks >= check_level::comm;
-    seal_ = message_seal(options_.checksums && job_.members()[job_.rank()].transport != comm::mock_channel::transport);
+    seal_ = message_seal(job_, options_.checksums);
     job_.agree("the shape of halo '" + options_.name + "'", shape_of(cut, options_));
 
     const comm::costs costs = path_costs();

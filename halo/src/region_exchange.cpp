@@ -37,7 +37,7 @@ region_plan::state::state(const comm::job& j, const std::vector<transfer>& sends
     : job(j), options(std::move(choices)), bindings(std::move(fields)),
       threads(std::make_shared<copying_team>(team_patience(j.options().deadline))) {
     options.checksums = options.checksums || job.options().checksums;
-    seal = message_seal(options.checksums && job.members()[job.rank()].transport != comm::mock_channel::transport);
+    seal = message_seal(job, options.checksums);
     job.collectively([&] {
         if (bindings.empty()) throw input_error("'" + options.name + "': no field is bound");
     });

@@ -99,75 +99,44 @@ TEST(MessengerPush, SendersCopyWhereMovesSkipWaits) {
         });
 }
 
-/// The receiver has asked for it, and the sender has not begun.
-TEST(MessengerPush, AMessageWithdrawnBeforeItIsPushedIsNotReceived) {
+/// The receiver has asked for it, and the sender has not begun. Its receive gets the next message, also if that comes
+/// together with the notice and a younger receive is posted.
+TEST(MessengerPush, AMessageWithdrawnBeforeItIsPushedLeavesItsReceiveInItsPlace) {
     job_options options;
     options.path = path::streamed;
-    run_threads(
-        2,
-        [](const job& j) {
-            idle_barrier meet(j);
-            messenger m(j);
-            bytes data(100'000, &j.memory());
-            if (j.rank() == 0) {
-                {
-                    message_request send;
-                    m.isend(send, data, 1, 5);
+    for (const bool together : {false, true})
+        run_threads(
+            2,
+            [together](const job& j) {
+                idle_barrier meet(j);
+                messenger m(j);
+                bytes data(100'000, &j.memory());
+                if (j.rank() == 0) {
+                    {
+                        message_request send;
+                        m.isend(send, data, 1, 5);
+                        meet();
+                        meet();
+                    }
+                    std::ranges::fill(data, std::byte{7}); // the program's again
+                    if (!together) meet();
+                    ok_or_fail(m, m.send(std::span(data).first(8), 1, 5));
+                    if (together) meet();
+                } else {
+                    meet();
+                    std::array<message_request, 2> receives;
+                    for (message_request& r : receives) m.irecv(r, data, 0, 5);
+                    EXPECT_FALSE(m.test(receives[0]));
+                    EXPECT_EQ(m.counts().pushed, 1u);
                     meet();
                     meet();
+                    EXPECT_EQ(m.wait_all_for(std::span(receives).first(1), std::chrono::seconds(1)), status::ok);
+                    EXPECT_EQ(receives[0].info().bytes, 8u);
+                    EXPECT_FALSE(receives[1].done());
                 }
-                std::ranges::fill(data, std::byte{7}); // the program's again
-                meet();
-                ok_or_fail(m, m.send(std::span(data).first(8), 1, 5));
-            } else {
-                meet();
-                message_request receive;
-                m.irecv(receive, data, 0, 5);
-                EXPECT_FALSE(m.test(receive));
-                EXPECT_EQ(m.counts().pushed, 1u);
-                meet();
-                meet();
-                ok_or_fail(m, m.wait(receive));
-                EXPECT_EQ(receive.info().bytes, 8u);
-            }
-            j.barrier();
-        },
-        options);
-}
-
-/// It is the oldest one when the next message arrives, together with the notice.
-TEST(MessengerPush, AReceiveWhoseMessageIsWithdrawnIsStillAheadOfYoungerOnes) {
-    job_options options;
-    options.path = path::streamed;
-    run_threads(
-        2,
-        [](const job& j) {
-            idle_barrier meet(j);
-            messenger m(j);
-            bytes data(100'000, &j.memory());
-            if (j.rank() == 0) {
-                {
-                    message_request send;
-                    m.isend(send, data, 1, 5);
-                    meet();
-                    meet();
-                }
-                ok_or_fail(m, m.send(std::span(data).first(8), 1, 5));
-                meet();
-            } else {
-                meet();
-                std::array<message_request, 2> receives;
-                for (message_request& r : receives) m.irecv(r, data, 0, 5);
-                EXPECT_FALSE(m.test(receives[0]));
-                EXPECT_EQ(m.counts().pushed, 1u);
-                meet();
-                meet();
-                EXPECT_EQ(m.wait_all_for(std::span(receives).first(1), std::chrono::seconds(1)), status::ok);
-                EXPECT_FALSE(receives[1].done());
-            }
-            j.barrier();
-        },
-        options);
+                j.barrier();
+            },
+            options);
 }
 
 TEST(MessengerPush, FollowsTheMachine) {

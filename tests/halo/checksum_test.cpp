@@ -83,8 +83,10 @@ TEST(MessageChecksum, ChangesWithEachBit) {
 
 TEST(MessageSeal, IsOfTheValuesAndOfTheExchange) {
     std::vector<std::byte> message(100 + 4, std::byte{0x5a});
-    const halo::message_seal sealed(true), none;
+    const halo::message_seal sealed(comm::job::single(), true), none;
+    const halo::message_seal over_mock(comm::job::single({.transports = {"mock"}}), true);
 
+    EXPECT_EQ(over_mock.bytes(), 0U);
     none.put(message.data(), 100, 3);
     EXPECT_EQ(message, std::vector<std::byte>(104, std::byte{0x5a}));
     EXPECT_TRUE(none.is_intact(message.data(), 100, 3));

@@ -137,8 +137,8 @@ class window_end final : public due_send {
     std::size_t post_bytes_ = 0, received_bytes_ = 0;
     // Of windows without a user's buffer: valid between init and post (sender), or wait and init (receiver).
     std::byte* buffer_ = nullptr;
-    const std::byte* source_ =
-        nullptr;                    // sender: what post() copies in this step; nullptr: the message is where it goes
+    // Sender: what post() copies in this step; nullptr: the message is where it goes.
+    const std::byte* source_ = nullptr;
     spare_buffer spare_;            // where fill() does not wait long: filled instead of the peer's buffer
     std::uint64_t spared_ = 0;      // steps in which it was
     bool receiver_is_late_ = false; // it had not begun the last such step when that was posted

@@ -78,8 +78,8 @@ std::string receiving_policy::describe() const {
     return moves + describe_streams(distance_, "messages", least_pushed);
 }
 
-// Copies follow one size in the middle of the most of theirs. In a stream, smaller ones gain more than the costs promise, which are
-// of messages that come one by one.
+// All copies follow one size in the middle of those that are freed. In a stream, smaller ones gain more than the costs
+// promise, which are of messages that come one by one.
 sending_policy::sending_policy(path wish, const costs& c)
     : moved_(are_moved(wish, c)), claims_pay_(c.claims_pay()),
       distance_(moved_ ? streaming_watch::of_distance(c) : watch_of(wish, c, most_freed / 2)) {}

@@ -44,9 +44,8 @@ std::uint32_t ofi_world::take_id() {
 }
 
 void ofi_world::register_block(ofi_end& e) {
-    if (e.tagged && !endpoint_->registers_local())
-        return; // nobody addresses it, and where regions belong to an endpoint
-                // they would keep that from being closed
+    // Nobody addresses the block of tagged messages, and a region that belongs to an endpoint keeps that from being closed.
+    if (e.tagged && !endpoint_->registers_local()) return;
     const ofi_registration r = endpoint_->register_memory({e.block, e.block_bytes}, e.id + 1);
     endpoint_->require(r.error, r.call);
     e.region = r.region;

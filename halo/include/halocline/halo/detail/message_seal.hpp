@@ -5,13 +5,18 @@
 #include <cstddef>
 #include <cstdint>
 
+namespace halocline::comm {
+class job;
+}
+
 namespace halocline::halo {
 
 class message_seal {
   public:
     /// Does not seal messages.
     message_seal() = default;
-    explicit message_seal(bool sealed) : sealed_(sealed) {}
+    /// `sealed`: are checksums wanted? Not over transport mock, whose messages are zeros.
+    message_seal(const comm::job& j, bool sealed);
 
     /// Bytes of the checksum after the values; 0 without checksums.
     [[nodiscard]] std::size_t bytes() const noexcept { return sealed_ ? sizeof(std::uint32_t) : 0; }
