@@ -28,7 +28,7 @@ void plan::choose_joint(std::size_t message, const comm::costs& costs, comm::cha
     if (options_.fields > static_cast<int>(comm::joint_source::most_fields)) return;
     const path wish = wished_path();
     if (!comm::joint_pays(wish, costs, std::max(request.send_bytes, request.receive_bytes))) return;
-    request.joint = true;
+    request.kind = comm::channel_kind::joint_slots;
     request.note =
         joint_.join(message, comm::joint_pays(wish, costs, request.send_bytes), m.send_sites, options_.order.get());
 }

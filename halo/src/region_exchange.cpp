@@ -79,9 +79,7 @@ void region_plan::state::make_channels() {
                             .send_bytes = m.out_at.back() + seal.bytes(),
                             .receive_bytes = m.in_at.back() + seal.bytes(),
                             .label = "values",
-                            .direct = m.path == path::direct,
-                            .joint = m.joint,
-                            .slotted = m.by_slot.has_value(),
+                            .kind = m.channel_kind(),
                             .writes = m.writes,
                             .fields = m.registered});
     comm::channel_set_options set_options{.name = options.name, .shape = {}, .written_by_peers = {}};
@@ -135,7 +133,7 @@ void region_plan::state::start(int which) noexcept {
             std::byte* const message = channel.slot_target(k);
             look_at(m, message + m.out_at.back() / 2);
             pack(m, m.by_slot->out, m.by_slot->watch, message);
-            channel.send_by_slot(k, stamp, static_cast<std::uint32_t>(which));
+            channel.send_by_slot(k, stamp);
             --unsent;
         }
     });
@@ -145,7 +143,7 @@ void region_plan::state::start(int which) noexcept {
         look_at(m, channel.target(k) + m.probed_byte);
         pack(m, m.out, m.watch, channel.target(k));
         seal.put(channel.target(k), m.out_at.back(), k);
-        channel.send(k, stamp, static_cast<std::uint32_t>(which));
+        channel.send(k, stamp);
     });
     started_ = k;
     driver.store(comm::thread_mark(), std::memory_order_relaxed);
@@ -218,7 +216,7 @@ void region_plan::state::send_direct() noexcept {
             by_team(m.send_sites, copy);
         };
         copy_all();
-        channel.send(k, stamp, static_cast<std::uint32_t>(bound));
+        channel.send(k, stamp);
         --unsent;
     });
     channels.for_each_far_direct([&](auto& channel) {

@@ -8,6 +8,7 @@
 #include "site_conversion.hpp"
 
 #include <halocline/comm/costs.hpp>
+#include <halocline/comm/detail/channel_kind.hpp>
 #include <halocline/comm/detail/direct_memory.hpp>
 #include <halocline/comm/detail/streaming_watch.hpp>
 #include <halocline/halo/detail/path_watch.hpp>
@@ -69,6 +70,11 @@ struct region_message {
     /// the field is irrelevant to its lines then.
     [[nodiscard]] bool is_assembled(const site_shape& shape) const noexcept {
         return path != halo::path::direct && shape.bytes() <= largest_assembled_site;
+    }
+    [[nodiscard]] comm::channel_kind channel_kind() const noexcept {
+        using enum comm::channel_kind;
+        if (path != halo::path::direct) return slots;
+        return joint ? joint_direct : by_slot ? slotted_direct : direct;
     }
     /// Does the way this rank sends it depend on how far away its lines are?
     [[nodiscard]] bool is_watched() const noexcept { return by_slot || watch.watches(); }

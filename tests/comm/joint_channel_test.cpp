@@ -42,7 +42,7 @@ class end {
     explicit end(const job& j) : values(bytes, &j.memory()), job_(j) {
         const bool sends = j.rank() == 0;
         channel_request r{1 - j.rank(), 0, 0, sends ? bytes : 0, sends ? 0 : bytes, "bytes"};
-        r.joint = true;
+        r.kind = channel_kind::joint_slots;
         r.note = "from rank " + std::to_string(j.rank());
         set.emplace(j, std::array{r}, channel_set_options{"joint", "", {}});
     }
@@ -261,25 +261,25 @@ TEST(JointChannel, BothEndsMustAskForIt) {
     std::array<std::string, 2> texts;
     run([&](const job& j) {
         channel_request r{1 - j.rank(), 0, 0, 8, 8, "a face"};
-        r.joint = j.rank() == 1;
+        if (j.rank() == 1) r.kind = channel_kind::joint_slots;
         texts[static_cast<std::size_t>(j.rank())] = halocline_test::refusal([&] {
             channel_set(j, std::array{r}, {"odd", "", {}});
         });
     });
     for (const std::string& text : texts)
-        EXPECT_EQ(text, "'odd': rank 0 'a face' is copied by one end, rank 1 'a face' is copied by both ends; ask for "
-                        "the same kind on both ranks");
+        EXPECT_EQ(text, "'odd': rank 0 'a face' has slots, rank 1 'a face' has slots and is copied by both ends; ask "
+                        "for the same kind on both ranks");
 }
 
 TEST(JointChannel, IsRefusedWhereMemoryIsNotShared) {
     run([&](const job& j) {
         channel_request r{j.rank(), 0, 0, 8, 8, "a face"};
-        r.joint = true;
+        r.kind = channel_kind::joint_slots;
         EXPECT_EQ(halocline_test::refusal([&] {
                       channel_set(j, std::array{r}, {"own", "", {}});
                   }),
-                  "'own': 'a face' is to be copied by both ends, but rank 0 is reached over self; only over shm can "
-                  "both");
+                  "'own': a channel for 'a face' that has slots and is copied by both ends can't be made: to rank 0 it "
+                  "goes over self, and only shm has these");
     });
 }
 

@@ -218,7 +218,7 @@ TEST(FarDirect, ValuesCountWhoseSenderHasLeft) {
                             .send_bytes = sends ? x.size() : 0,
                             .receive_bytes = sends ? 0 : x.size(),
                             .label = "values",
-                            .direct = true,
+                            .kind = comm::channel_kind::direct,
                             .writes = {},
                             .fields = comm::register_fields(j, transport(), {&field, 1})});
     if (sends) requests[0].writes.push_back({0, 0, 0, x.size()});

@@ -15,7 +15,7 @@ namespace {
 struct remote_end {
     std::uint32_t key = 0, peer_key = 0;
     std::uint64_t send_bytes = 0, receive_bytes = 0;
-    bool direct = false, joint = false, slotted = false;
+    channel_kind kind = channel_kind::slots;
     std::string label;
     end_told told;
 };
@@ -38,9 +38,7 @@ struct remote_set {
             e.peer_key = reader.number<std::uint32_t>();
             e.send_bytes = reader.number<std::uint64_t>();
             e.receive_bytes = reader.number<std::uint64_t>();
-            e.direct = reader.number<bool>();
-            e.joint = reader.number<bool>();
-            e.slotted = reader.number<bool>();
+            e.kind = reader.number<channel_kind>();
             e.label = reader.text();
             e.told.card = reader.text();
             e.told.note = reader.text();
@@ -100,21 +98,23 @@ const remote_end& matching_end(const std::string& name, int me, const channel_re
         throw input_error("'" + name + "': " + mine + " expects " + std::to_string(r.receive_bytes) + " bytes, " +
                           other + " sends " + std::to_string(it->send_bytes) + describe_alike);
     }
-    if (r.direct != it->direct) {
-        throw input_error("'" + name + "': " + mine + (r.direct ? " is direct, " : " has slots, ") + other +
-                          (it->direct ? " is direct" : " has slots") + "; ask for the same kind on both ranks");
-    }
-    if (r.joint != it->joint) {
-        const auto by = [](bool joint) { return joint ? " is copied by both ends" : " is copied by one end"; };
-        throw input_error("'" + name + "': " + mine + by(r.joint) + ", " + other + by(it->joint) +
-                          "; ask for the same kind on both ranks");
-    }
-    if (r.slotted != it->slotted) {
-        const auto has = [](bool slotted) { return slotted ? " has slots, too" : " has no slots"; };
-        throw input_error("'" + name + "': " + mine + has(r.slotted) + ", " + other + has(it->slotted) +
+    if (r.kind != it->kind) {
+        const auto is = [](channel_kind kind) { return " " + std::string(description_of(kind)); };
+        throw input_error("'" + name + "': " + mine + is(r.kind) + ", " + other + is(it->kind) +
                           "; ask for the same kind on both ranks");
     }
     return *it;
+}
+
+/// Why that request can't have a channel of its kind; empty if it can.
+std::string obstacle_to(const job& j, const channel_request& r) {
+    const std::string& transport = j.members()[r.peer].transport;
+    if (is_direct(r.kind)) {
+        if (std::string obstacle = direct_obstacle(j, r.peer); !obstacle.empty()) return obstacle;
+    }
+    const bool everywhere = r.kind == channel_kind::slots || r.kind == channel_kind::direct;
+    return everywhere || transport == shm_channel::transport ? ""
+                                                             : "it goes over " + transport + ", and only shm has these";
 }
 
 } // namespace
@@ -134,19 +134,10 @@ requests_by_peer sorted_by_peer(const job& j, std::span<const channel_request> r
                               " for '" + requests[first->second].label + "' and for '" + r.label +
                               "'; each channel needs a key of its own");
         }
-        const std::string obstacle = r.direct ? direct_obstacle(j, r.peer) : std::string();
-        if (!obstacle.empty()) {
-            throw input_error("'" + name + "': '" + r.label + "' is to be direct, but to " + rank_text(r.peer) + " " +
+        if (const std::string obstacle = obstacle_to(j, r); !obstacle.empty()) {
+            throw input_error("'" + name + "': a channel for '" + r.label + "' that " +
+                              std::string(description_of(r.kind)) + " can't be made: to " + rank_text(r.peer) + " " +
                               obstacle);
-        }
-        if (r.slotted && (!r.direct || r.joint || j.members()[r.peer].transport != shm_channel::transport)) {
-            throw input_error("'" + name + "': '" + r.label + "' is to be direct and to have slots, which only a " +
-                              "channel over shm can that is not copied by both ends");
-        }
-        if (r.joint && j.members()[r.peer].transport != shm_channel::transport) {
-            throw input_error("'" + name + "': '" + r.label + "' is to be copied by both ends, but " +
-                              rank_text(r.peer) + " is reached over " + j.members()[r.peer].transport +
-                              "; only over shm can both");
         }
         by_peer[r.peer].push_back(i);
     }
@@ -201,9 +192,7 @@ std::vector<std::string> exchange_ends(const job& j, const own_ends& ends, const
         for (const std::size_t i : positions) {
             const channel_request& r = ends.requests[i];
             w.number(r.key).number(r.peer_key).number<std::uint64_t>(r.send_bytes);
-            w.number<std::uint64_t>(r.receive_bytes).number(r.direct).number(r.joint);
-            w.number(r.slotted).text(r.label).text(cards[i]);
-            w.text(r.note);
+            w.number<std::uint64_t>(r.receive_bytes).number(r.kind).text(r.label).text(cards[i]).text(r.note);
         }
         peers.push_back(peer);
         out.push_back(w.take());

@@ -144,10 +144,7 @@ class channel_setup {
     void for_each_request_of(Visit&& visit) {
         for (std::size_t i = 0; i < requests_.size(); ++i) {
             const channel_request& r = requests_[i];
-            if (core_.members[r.peer].transport == C::transport &&
-                r.direct == (direct_channel<C> || far_direct_channel<C>)&&r.joint == joint_channel<C> &&
-                r.slotted == slotted_channel<C>)
-                visit(i, r);
+            if (core_.members[r.peer].transport == C::transport && r.kind == C::kind) visit(i, r);
         }
     }
 

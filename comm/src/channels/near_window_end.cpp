@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "near_window_end.hpp"
 
-#include "node/copy_claimed.hpp"
+#include "node/peer_stores.hpp"
 #include "park_until_farewell.hpp"
 
 #include <halocline/comm/detail/claim_lines.hpp>
-#include <halocline/comm/detail/copy_bytes.hpp>
 #include <halocline/comm/detail/shared_copy.hpp>
-#include <halocline/comm/detail/stream_bytes.hpp>
-#include <halocline/comm/detail/take_line.hpp>
 
 #include <new>
 #include <utility>
@@ -75,7 +72,7 @@ void near_window_end::connect(wire_reader& card, int peer, std::uint32_t id) {
     const path wish = core_.options.path;
     const costs c = leaves_streaming(wish) && core_.measured ? *core_.measured : unmeasured_costs();
     streaming_ = streaming_watch(c, bytes, streaming_pays(wish, c, bytes));
-    claims_ = c.claims_pay() && bytes > largest_in_slot && bytes <= largest_claimed();
+    if (c.claims_pay() && bytes > largest_in_slot && bytes <= largest_claimed()) unstreamed_ = peer_stores::claimed;
 }
 
 /// Memory outside slabs is reached only through the system, which notices if it has been freed meanwhile; so the memory
@@ -86,21 +83,11 @@ void near_window_end::reach_source(const peer_memory& memory, buffer_place sourc
 }
 
 void near_window_end::look_for_peer(std::byte* to, std::size_t bytes) noexcept {
-    if (bytes == 0 || !streaming_.due(stamp_)) return;
-    std::byte* const middle = to + bytes / 2;
-    streaming_.read(ticks_to_take(middle, *middle), stamp_);
+    if (bytes > 0) comm::look_for_peer(streaming_, to, bytes, stamp_);
 }
 
 void near_window_end::write(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
-    if (streaming_.streamed()) {
-        stream_bytes(to, from, bytes);
-        finish_streams();
-        return;
-    }
-    if (claims_)
-        copy_claimed(to, from, bytes);
-    else
-        copy_bytes(to, from, bytes);
+    copy_to_peer(streaming_.streamed() ? peer_stores::streamed : unstreamed_, to, from, bytes);
 }
 
 void near_window_end::copy(std::uint64_t step, const std::byte* from, std::size_t bytes) noexcept {

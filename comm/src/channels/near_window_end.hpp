@@ -10,6 +10,7 @@
 #include "job/job_core.hpp"
 #include "job/peer_memory.hpp"
 #include "job/slab_block.hpp"
+#include "node/peer_stores.hpp"
 #include "window_way.hpp"
 
 #include <halocline/comm/clock.hpp>
@@ -133,15 +134,16 @@ class near_window_end {
     keyed_letters::name never_connected_;
     bool peer_accesses_buffer_; // the user's buffer lies in this rank's slab, and the peer reads or writes it there
     bool peer_never_connects_ = false;
-    memory_probe probe_;                              // lets the peer find out whether it can read this process
-    bool into_receivers_buffer_ = false;              // messages go into the receiver's own buffer
-    slab_block block_;                                // in this rank's slab: control line, and slots unless direct
+    memory_probe probe_;                 // lets the peer find out whether it can read this process
+    bool into_receivers_buffer_ = false; // messages go into the receiver's own buffer
+    // In this rank's slab: control line; then slots or, for a receiver whose buffer its peer may write, a helped_copy.
+    slab_block block_;
     std::byte* remote_ = nullptr;                     // sender: the peer's buffer, if direct
     peer_buffer source_;                              // receiver: the peer's buffer, if direct
     std::optional<shm_channel> channel_;              // once connected
     streaming_watch streaming_;                       // sender
     std::uint64_t stamp_ = 0;                         // sender: when the step began
-    bool claims_ = false;                             // sender: claim lines that the peer has read (decision 0010)
+    peer_stores unstreamed_ = peer_stores::cached;    // sender: how it writes while it does not stream
     helped_copy* helped_ = nullptr;                   // set if the receiver may copy pieces
     std::size_t helped_from_ = 0;                     // message size from which on it does
     bool refused_ = false;                            // receiver: one of its pieces was refused

@@ -26,7 +26,7 @@ class joint_probe {
         if (peer >= 0) {
             channel_request& r = requests.emplace_back(channel_request{peer, 0, 0, 0, 0, "probe"});
             (sends_ ? r.send_bytes : r.receive_bytes) = joint_bytes;
-            r.joint = true;
+            r.kind = channel_kind::joint_slots;
         }
         j.collectively([&] {
             if (sends_) source_.resize(joint_bytes);

@@ -2,7 +2,6 @@
 #include "large_message_policy.hpp"
 
 #include "message_layout.hpp"
-#include "node/copy_claimed.hpp"
 
 #include <halocline/comm/detail/copy_bytes.hpp>
 #include <halocline/comm/detail/stream_bytes.hpp>
@@ -81,7 +80,7 @@ std::string receiving_policy::describe() const {
 // All copies follow one size in the middle of those that are freed. In a stream, smaller ones gain more than the costs
 // promise, which are of messages that come one by one.
 sending_policy::sending_policy(path wish, const costs& c)
-    : moved_(are_moved(wish, c)), claims_pay_(c.claims_pay()),
+    : moved_(are_moved(wish, c)), unstreamed_(c.claims_pay() ? peer_stores::claimed : peer_stores::cached),
       distance_(moved_ ? streaming_watch::of_distance(c) : watch_of(wish, c, most_freed / 2)) {}
 
 bool sending_policy::copying_pays(std::size_t bytes, bool is_waited_for) const noexcept {
@@ -91,16 +90,9 @@ bool sending_policy::copying_pays(std::size_t bytes, bool is_waited_for) const n
 }
 
 bool sending_policy::fill(std::byte* to, const std::byte* from, std::size_t bytes) const noexcept {
-    if (!moved_ && bytes >= least_copied && distance_.streamed()) {
-        stream_bytes(to, from, bytes);
-        finish_streams();
-        return true;
-    }
-    if (claims_pay_)
-        copy_claimed(to, from, bytes);
-    else
-        copy_bytes(to, from, bytes);
-    return false;
+    const bool streamed = !moved_ && bytes >= least_copied && distance_.streamed();
+    copy_to_peer(streamed ? peer_stores::streamed : unstreamed_, to, from, bytes);
+    return streamed;
 }
 
 void sending_policy::push(std::byte* to, const std::byte* from, std::size_t bytes) const noexcept {

@@ -3,6 +3,8 @@
 // decides what it can measure (docs/decisions/0015-matched-messages.md, 0047-ordinary-memory.md, 0050-copies-by-pieces.md).
 #pragma once
 
+#include "node/peer_stores.hpp"
+
 #include <halocline/comm/costs.hpp>
 #include <halocline/comm/detail/streaming_watch.hpp>
 #include <halocline/comm/messenger.hpp>
@@ -86,8 +88,8 @@ class sending_policy {
     [[nodiscard]] std::string describe() const;
 
   private:
-    bool moved_;      ///< copies and pushed messages are moved through the cache
-    bool claims_pay_; ///< copies that don't bypass the cache claim their lines first
+    bool moved_;             ///< copies and pushed messages are moved through the cache
+    peer_stores unstreamed_; ///< how copies are made that don't bypass the cache
     /// Do copies bypass the cache? If they are moved: are messages copied first, because the cores are far apart?
     streaming_watch distance_;
 };

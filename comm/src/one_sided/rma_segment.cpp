@@ -3,12 +3,10 @@
 
 #include "channels/channel_agreement.hpp"
 #include "control/wire.hpp"
-#include "node/copy_claimed.hpp"
+#include "node/peer_stores.hpp"
 
 #include <halocline/comm/clock.hpp>
 #include <halocline/comm/detail/copy_bytes.hpp>
-#include <halocline/comm/detail/stream_bytes.hpp>
-#include <halocline/comm/detail/take_line.hpp>
 #include <halocline/comm/transport_names.hpp>
 
 #include <atomic>
@@ -147,20 +145,13 @@ void rma_segment::connect_far(const std::string& name) {
 /// Large writes bypass this core's cache while the neighbour is far away (docs/decisions/0032); otherwise their lines
 /// are claimed first (0010).
 void rma_segment::write_shared(neighbour& peer, std::byte* to, std::span<const std::byte> bytes) noexcept {
-    const bool large = bytes.size() >= least_streamed;
-    if (const std::uint64_t now = large ? ticks() : 0; large && peer.streaming.due(now)) {
-        std::byte* const middle = to + bytes.size() / 2;
-        peer.streaming.read(ticks_to_take(middle, *middle), now);
-    }
-    if (large && peer.streaming.streamed()) {
-        stream_bytes(to, bytes.data(), bytes.size());
-        finish_streams();
-        ++counts_.streamed;
-    } else if (large && bytes.size() <= largest_claimed_) {
-        copy_claimed(to, bytes.data(), bytes.size());
-    } else {
-        copy_bytes(to, bytes.data(), bytes.size());
-    }
+    if (bytes.size() < least_streamed) return copy_bytes(to, bytes.data(), bytes.size());
+    look_for_peer(peer.streaming, to, bytes.size(), ticks());
+    const peer_stores how = peer.streaming.streamed()          ? peer_stores::streamed
+                            : bytes.size() <= largest_claimed_ ? peer_stores::claimed
+                                                               : peer_stores::cached;
+    counts_.streamed += how == peer_stores::streamed;
+    copy_to_peer(how, to, bytes.data(), bytes.size());
 }
 
 bool rma_segment::try_write(neighbour& peer, std::size_t place, std::span<const std::byte> bytes) noexcept {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// All channels of one plan or sum, in one homogeneous lane per transport. Which lane a channel belongs to is data,
-// fixed at set-up; the loops over a lane are concrete code (no virtual call, no switch per message).
+// All channels of one plan or sum, in lanes: one for each transport and kind of channel, so that all channels of a lane
+// are of one class. Which lane a channel belongs to is data, fixed at set-up; the loops over a lane are concrete code
+// (no virtual call, no switch per message).
 //
 // The contract (docs/architecture.md, "the life of one exchange"): a channel joins one end here with one end at a peer,
 // both directions. In epoch k = 1, 2, … this rank fills target(k), calls send(k), and may read received(k) once
@@ -8,6 +9,7 @@
 // sent its k only after it was done with the k - 1 that slot k + 1 reuses.
 #pragma once
 
+#include <halocline/comm/detail/channel_kind.hpp>
 #include <halocline/comm/detail/direct_channel.hpp>
 #include <halocline/comm/detail/direct_memory.hpp>
 #include <halocline/comm/detail/joint_channel.hpp>
@@ -40,20 +42,13 @@ namespace halocline::comm {
 /// Request for one end of a channel. The two ends must match: each one's send_bytes is the other's receive_bytes.
 struct channel_request {
     int peer = 0;
-    std::uint32_t key = 0;         ///< names this end; unique among this rank's ends in the set
-    std::uint32_t peer_key = 0;    ///< names the other end, at the peer
-    std::size_t send_bytes = 0;    ///< payload per message
-    std::size_t receive_bytes = 0; ///< payload per message
-    std::string label;             ///< in error messages, e.g. "t-high"
-    /// Each end writes in place into the other's fields, without slots: a direct_channel or, over a network, a
-    /// far_direct_channel. Only if direct_obstacle() is empty.
-    bool direct = false;
-    /// Messages may be copied by both ends together: a joint_channel. Only if the peer's transport is shm.
-    bool joint = false;
-    /// Direct, and with slots in which a message may lie instead: a slotted_channel. Only if the peer's transport is
-    /// shm, and not joint.
-    bool slotted = false;
-    std::string note{}; ///< for the other end, which gets it from channel_set::take_note()
+    std::uint32_t key = 0;                   ///< names this end; unique among this rank's ends in the set
+    std::uint32_t peer_key = 0;              ///< names the other end, at the peer
+    std::size_t send_bytes = 0;              ///< payload per message
+    std::size_t receive_bytes = 0;           ///< payload per message
+    std::string label;                       ///< in error messages, e.g. "t-high"
+    channel_kind kind = channel_kind::slots; ///< the same at both ends; direct ones only if direct_obstacle() is empty
+    std::string note{};                      ///< for the other end, which gets it from channel_set::take_note()
     // Only for a direct channel over a network.
     std::vector<direct_write> writes{}; ///< the writes that make up one message
     std::shared_ptr<const direct_memory> fields{};
@@ -71,7 +66,7 @@ class channel_set {
   public:
     channel_set() = default;
     /// Collective over the whole job (each rank passes its own requests, possibly none).
-    /// Err: input_error on every rank naming both ranks and both values if ends disagree; job_error.
+    /// Err: input_error on every rank naming both ranks and both values if ends disagree; slab_full; job_error.
     /// Cost: O(own requests) messages and memory, and one job-wide error decision.
     channel_set(const job& j, std::span<const channel_request> requests, const channel_set_options& options);
     channel_set(channel_set&& other) noexcept;
@@ -90,7 +85,8 @@ class channel_set {
     }
 
     // Visiting.
-    /// Calls visit(channel) for each channel with slots, lane by lane. channel.index() is the position of its request.
+    /// Calls visit(channel) for each channel whose messages all lie in slots, lane by lane. channel.index() is the
+    /// position of its request.
     template <class Visit>
     void for_each(Visit&& visit) noexcept {
         for_each_lane([&]<class C>(std::vector<C>& lane) { visit_if<channel<C>>(lane, visit); });

@@ -22,7 +22,7 @@ namespace halocline::comm {
 struct sum_statistics {
     std::uint64_t sums = 0;  ///< finished ones, including maxima
     std::uint64_t bytes = 0; ///< sent by this rank
-    double seconds = 0;      ///< time inside the calls, but for the sending in operator() and maximum()
+    double seconds = 0;      ///< time inside the calls, but for test(), and for the sending in operator() and maximum()
 };
 
 /// All ranks make the same calls in the same order, with the same number of values. After set-up no call allocates,
@@ -36,7 +36,7 @@ class global_sum {
     /// `largest_group`: ranks that take one step; 0: where all ranks share memory, 4, but 32 if they also share cores or
     /// run under a quota of processor time (or are told so, by spin_polls); otherwise 8. It changes no bits.
     /// Err: on every rank: input_error (ranks that pass different arguments; max_values or largest_group out of range;
-    /// a rank_order that is not a permutation of the ranks); job_error.
+    /// a rank_order that is not a permutation of the ranks); slab_full; job_error.
     explicit global_sum(const comm::job& j, int max_values = 64, std::span<const int> rank_order = {},
                         int largest_group = 0);
     global_sum(const global_sum&) = delete; // other waits of this rank hold its address

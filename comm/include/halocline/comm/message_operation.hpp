@@ -46,7 +46,7 @@ enum class operation_state : std::uint8_t {
     posted,    ///< a receive that no message has matched (matching: of its peer, or of any source)
     framed,    ///< a send whose last bytes are in a frame not yet handed to the network (message_frames::framed_)
     // Large messages within a node (shm_incoming::receiving_):
-    synergistic, ///< a receive of which both ends copy a part
+    synergistic, ///< a receive that both ends copy, or its sender alone (pushed)
     staged,      ///< a receive that goes through copies in the sender's slab
     // Large messages over a network (frame_rendezvous):
     calling,    ///< a receive that still has to call for its message (calling_)

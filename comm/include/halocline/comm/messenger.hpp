@@ -99,7 +99,7 @@ struct messenger_options {
     bool read_processes = true;
 };
 
-/// Messages received, by the way they took.
+/// Messages by the way they took: those received, unless the line says that it counts this rank's sends.
 struct message_counts {
     std::uint64_t arrived = 0;   ///< all that arrived, received or not
     std::uint64_t immediate = 0; ///< eager: sent at once
@@ -133,7 +133,7 @@ struct message_counts {
 /// slabs.
 class messenger {
   public:
-    /// Collective.  Err: input_error; job_error.
+    /// Collective.  Err: input_error; slab_full; job_error.
     explicit messenger(const comm::job& j, const messenger_options& options = {});
     messenger(messenger&&) noexcept;
     messenger& operator=(messenger&&) noexcept;

@@ -49,7 +49,7 @@ class exposure {
   public:
     /// Exposes `bytes` of this rank's slab, zeroed, to the neighbours, which may include this rank itself. Sizes may
     /// differ between ranks. Collective over the job.
-    /// Err: input_error: ranks that don't name each other, a neighbour named twice.
+    /// Err: input_error: ranks that don't name each other, a neighbour named twice; slab_full; job_error.
     exposure(const job& j, std::span<const int> neighbours, std::size_t bytes, exposure_options options = {});
     exposure(exposure&&) noexcept;
     exposure& operator=(exposure&&) noexcept;

@@ -58,7 +58,8 @@ class remote_functions {
 class remote_calls {
   public:
     /// `room`: calls to one neighbour that may be queued. Collective over the job.
-    /// Err: input_error: ranks with different functions; neighbours that don't name each other, or are named twice.
+    /// Err: input_error: ranks with different functions; neighbours that don't name each other, or are named twice;
+    /// slab_full; job_error.
     remote_calls(const job& j, std::span<const int> neighbours, remote_functions functions, std::size_t room = 64,
                  const std::string& name = "remote calls");
     remote_calls(remote_calls&&) noexcept;
@@ -82,7 +83,7 @@ class remote_calls {
     /// then ends the process. progress_until() reports it.
     /// Err: what a function throws, and input_error: a function that this table does not have; the call counts as run.
     std::size_t progress();
-    /// Calls progress() until done() is true.
+    /// Runs the calls that arrive until done() is true, and reports who has died.  Err: as progress().
     [[nodiscard]] status progress_until(const std::function<bool()>& done);
 
   private:

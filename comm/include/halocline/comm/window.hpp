@@ -114,6 +114,7 @@ requires std::is_trivially_copyable_v<T>
 class send_window : public window {
   public:
     /// Local; the connection's connect() makes it ready.  Pre: the buffer outlives the window.
+    /// Err: input_error: more bytes than there can be; slab_full. So it is of every window.
     send_window(connection& c, std::span<const T> buffer)
         : window(c, {true, element_name<T>(), sizeof(T), buffer.size(), buffer_at(buffer.data())}),
           count_(buffer.size()) {}

@@ -78,7 +78,7 @@ class plan {
   public:
     /// Collective.
     /// Err:  on every rank: input_error (ghosts wider than a local box; ends that disagree, with both values);
-    /// job_error.
+    /// slab_full; job_error.
     /// Cost: O(this rank's faces) messages; slab memory of at most 4 x the ghost bytes.
     plan(const comm::job& j, const lattice::decomposition& cut, plan_options options);
     plan(plan&&) noexcept;
@@ -234,7 +234,7 @@ class plan {
     [[nodiscard]] std::string describe() const;
 
   private:
-    // Set-up (plan_setup.cpp, plan_paths.cpp), in this order.
+    // Set-up (plan_setup.cpp, plan_paths.cpp).
     /// Err: input_error, on every rank.
     void check_options(const lattice::decomposition& cut) const;
     /// Err: whatever options_.select throws.

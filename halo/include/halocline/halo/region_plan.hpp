@@ -114,7 +114,7 @@ class region_plan {
     /// have different numbers of bindings, if those that they use in one exchange belong together.
     /// Err:  on every rank: input_error (ends of a transfer that disagree, with both values; a site that the field does
     ///       not have; a destination that is filled twice; a phase or format that does not fit the fields);
-    ///       job_error.
+    ///       slab_full; job_error.
     /// Cost: O(sites of this rank's transfers) time, O(their runs of adjacent sites) memory, whatever the size of the
     ///       fields, one message per peer, and one sum over the job. Over a network, fields that its device reads and
     ///       writes in place are registered whole.
@@ -153,7 +153,7 @@ class region_plan {
     void reset_statistics();
     /// Bytes of the slab that the plan occupies in addition to the fields: slots and control lines.
     [[nodiscard]] std::size_t slab_bytes() const;
-    /// A table for human readers: peer, transport, path and the reason for it, transfers, sites, bytes.
+    /// A table for human readers: peer, transport, path, sites sent and received, and the reasons for that path.
     [[nodiscard]] std::string describe() const;
 
   private:

@@ -47,7 +47,7 @@ class shell_plan {
     /// Shape: padded: every field covers grown(cut.local_box(rank), widths), in any site order. Appended: its order is
     ///        appended_sites::order().
     /// Err:   on every rank: input_error (ghosts wider than a local box; a field of another shape; ends that disagree;
-    ///        corners by dimension of a field that is not its own destination); job_error.
+    ///        corners by dimension of a field that is not its own destination); slab_full; job_error.
     /// Cost:  see region_plan.
     shell_plan(const comm::job& j, const lattice::decomposition& cut, shell_options options,
                std::vector<binding> bindings);
@@ -131,7 +131,7 @@ class shell_plan {
         [[nodiscard]] bool was_marked() const noexcept;
     };
 
-    // Set-up, in this order.
+    // Set-up.
     /// `apart`: some field's destination is another field.
     void choose_route(const lattice::decomposition& cut, bool apart);
     // Err of the lists: whatever options_.select throws.

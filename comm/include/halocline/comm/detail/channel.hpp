@@ -6,6 +6,7 @@
 // until this rank calls send(k+1).
 #pragma once
 
+#include <halocline/comm/detail/channel_kind.hpp>
 #include <halocline/comm/detail/control_line.hpp>
 #include <halocline/comm/status.hpp>
 
@@ -17,8 +18,9 @@
 namespace halocline::comm {
 
 /// Connecting may block, allocate and throw (channel_set does it); every member is noexcept and allocation-free.
-/// C::transport is the name used in options and reports; C::path_name ("self", "direct", "packed") is how reports
-/// describe the way its messages take. C::in_peer_memory: target() lies in another rank's memory, written by this core.
+/// C::transport is the name used in options and reports; C::path_name ("self", "direct", "joint", "packed") is how
+/// reports describe the way its messages take; C::kind is what requests ask for. C::in_peer_memory: target() lies in
+/// another rank's memory, written by this core.
 // clang-format off
 template <class C>
 concept channel = std::movable<C> && requires(C& c, const C& view, std::uint64_t epoch, std::uint64_t stamp) {

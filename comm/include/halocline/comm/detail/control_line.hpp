@@ -10,11 +10,15 @@
 
 namespace halocline::comm {
 
-/// The label of every message, which its receiver checks. Over a network it travels before the payload.
+/// The label of every message, which its receiver checks. Over a network it travels in front of the payload; over verbs
+/// only if the write's completion can't say the same.
 struct message_label {
     std::atomic<std::uint64_t> epoch{0};
-    std::uint32_t plan_id = 0;     ///< same number on every rank of the job
-    std::uint32_t field_index = 0; ///< which bound field (rebinding); otherwise 0
+    std::uint32_t plan_id = 0; ///< same number on every rank of the job
+    /// What the kind of channel needs: a direct one's free flag says which field (over a network) or binding may be
+    /// written, a slotted one's message where it lies (shm_slotted_channel), that of a sum what is added (sum_label);
+    /// otherwise 0.
+    std::uint32_t field_index = 0;
     std::uint64_t bytes = 0;
     /// The sender's clock at start() in some epochs, otherwise 0: distinguishes a late peer from a slow transfer.
     std::uint64_t start_stamp = 0;

@@ -38,6 +38,7 @@ concept direct_channel = std::movable<C> && requires(C& c, const C& view, std::u
 
 class shm_direct_channel : public shm_channel {
   public:
+    static constexpr channel_kind kind = channel_kind::direct;
     static constexpr std::size_t block_bytes(std::size_t) { return sizeof(control_line) + sizeof(line_label); }
 
     shm_direct_channel(std::size_t index, int peer, std::uint32_t plan_id, std::size_t send_bytes,
@@ -84,6 +85,7 @@ static_assert(direct_channel<shm_direct_channel> && !channel<shm_direct_channel>
 /// In the receiver's slab: the block of a shm_direct_channel, then the slots.
 class shm_slotted_channel : public shm_direct_channel {
   public:
+    static constexpr channel_kind kind = channel_kind::slotted_direct;
     /// From the start of a block to its slots.
     static constexpr std::size_t slots_at = (shm_direct_channel::block_bytes(0) + 127) / 128 * 128;
     static constexpr std::size_t block_bytes(std::size_t payload_bytes) {
@@ -100,26 +102,22 @@ class shm_slotted_channel : public shm_direct_channel {
         return out_ + (epoch & 1) * slot_stride(send_bytes());
     }
     /// send() of a message that lies in its slot.
-    void send_by_slot(std::uint64_t epoch, std::uint64_t start_stamp, std::uint32_t field) noexcept {
-        send(epoch, start_stamp, field | in_slot);
-    }
+    void send_by_slot(std::uint64_t epoch, std::uint64_t start_stamp) noexcept { send(epoch, start_stamp, in_slot); }
     /// Pre: arrived(epoch).
-    [[nodiscard]] bool came_by_slot(std::uint64_t epoch) const noexcept {
-        return (label(epoch).field_index & in_slot) != 0;
-    }
+    [[nodiscard]] bool came_by_slot(std::uint64_t epoch) const noexcept { return label(epoch).field_index == in_slot; }
     [[nodiscard]] const std::byte* slot_received(std::uint64_t epoch) const noexcept {
         return in_ + (epoch & 1) * slot_stride(receive_bytes());
     }
 
   private:
-    static constexpr std::uint32_t in_slot = std::uint32_t{1} << 31; // no plan has so many fields
+    static constexpr std::uint32_t in_slot = 1; // as a field_index
 
     std::byte *out_, *in_;
 };
 
 template <class C>
 concept slotted_channel = direct_channel<C> && requires(C& c, const C& view, std::uint64_t epoch) {
-    c.send_by_slot(epoch, std::uint64_t{}, std::uint32_t{});
+    c.send_by_slot(epoch, std::uint64_t{});
     { view.came_by_slot(epoch) } -> std::same_as<bool>;
 };
 static_assert(slotted_channel<shm_slotted_channel> && !channel<shm_slotted_channel>);

@@ -50,6 +50,8 @@ template <class Channel>
 class copied_by_both : public Channel {
   public:
     static constexpr const char* path_name = "joint";
+    static constexpr channel_kind kind =
+        is_direct(Channel::kind) ? channel_kind::joint_direct : channel_kind::joint_slots;
     static constexpr std::size_t block_bytes(std::size_t payload_bytes) {
         return copy_at(payload_bytes) + sizeof(joint_copy);
     }

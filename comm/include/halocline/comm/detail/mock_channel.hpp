@@ -24,6 +24,7 @@ class mock_channel {
   public:
     static constexpr const char* transport = "mock";
     static constexpr const char* path_name = "packed";
+    static constexpr channel_kind kind = channel_kind::slots;
     static constexpr bool in_peer_memory = false;
     using world_type = mock_world;
 

@@ -19,6 +19,7 @@ template <class World, class End>
 class network_channel : public message_slots {
   public:
     static constexpr const char* path_name = "packed";
+    static constexpr channel_kind kind = channel_kind::slots;
     static constexpr bool in_peer_memory = false;
     using world_type = World;
 

@@ -39,6 +39,7 @@ class network_direct_channel : public network_channel<World, End> {
     using base = network_channel<World, End>;
 
   public:
+    static constexpr channel_kind kind = channel_kind::direct;
     /// Makes this end: the slots of its labels from `memory`, and what each message writes. Local.
     /// Pre: the writes lie inside the fields.  Err: job_error.
     network_direct_channel(World& world, std::pmr::memory_resource& memory, std::size_t index, int peer,

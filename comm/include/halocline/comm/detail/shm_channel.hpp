@@ -22,6 +22,7 @@ class shm_channel {
   public:
     static constexpr const char* transport = "shm";
     static constexpr const char* path_name = "direct";
+    static constexpr channel_kind kind = channel_kind::slots;
     static constexpr bool in_peer_memory = true;
     /// Where the bytes of one direction lie, as one rank maps them.
     struct block {
@@ -56,7 +57,7 @@ class shm_channel {
     /// Prefetches the label that send(epoch) writes: it has been in the peer's cache since the peer polled it two
     /// epochs ago.
     void prepare(std::uint64_t epoch) noexcept { prefetch_for_writing(&remote_.line->half[epoch & 1]); }
-    /// field_index: which bound field, for the receiver's label(epoch).
+    /// field_index: for the receiver's label(epoch).
     void send(std::uint64_t epoch, std::uint64_t start_stamp, std::uint32_t field_index = 0) noexcept {
         send_part(epoch, start_stamp, send_bytes_, field_index);
     }

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies into memory that a peer on this node reads, and the look that tells how best to make them.
+#pragma once
+
+#include "copy_claimed.hpp"
+
+#include <halocline/comm/detail/copy_bytes.hpp>
+#include <halocline/comm/detail/stream_bytes.hpp>
+#include <halocline/comm/detail/streaming_watch.hpp>
+#include <halocline/comm/detail/take_line.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace halocline::comm {
+
+enum class peer_stores {
+    cached,   ///< through this core's cache
+    claimed,  ///< through it, with lines that the peer has read claimed first (docs/decisions/0010)
+    streamed, ///< past it, while the peer's core is far away (docs/decisions/0032)
+};
+
+/// to[0, bytes) = from[0, bytes). Later release stores are seen after it, however it is made.  Pre: no overlap.
+inline void copy_to_peer(peer_stores how, std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+    switch (how) {
+    case peer_stores::cached: return copy_bytes(to, from, bytes);
+    case peer_stores::claimed: return copy_claimed(to, from, bytes);
+    case peer_stores::streamed: stream_bytes(to, from, bytes); finish_streams();
+    }
+}
+
+/// If that is due, measures how far away the peer is that has read [to, to + bytes) last, by the line in the middle.
+/// Changes no byte.  Pre: bytes > 0; the bytes are this thread's to write.
+inline void look_for_peer(streaming_watch& watch, std::byte* to, std::size_t bytes, std::uint64_t now) noexcept {
+    if (!watch.due(now)) return;
+    std::byte* const middle = to + bytes / 2;
+    watch.read(ticks_to_take(middle, *middle), now);
+}
+
+} // namespace halocline::comm
