@@ -3,8 +3,10 @@
 // compute it for every other, so both ends of a message arrive at the same list without communication.
 #pragma once
 
-#include <halocline/halo/plan.hpp>
+#include <halocline/halo/ghost_widths.hpp>
+#include <halocline/lattice/decomposition.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>

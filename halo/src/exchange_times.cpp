@@ -18,7 +18,7 @@ std::uint64_t exchange_times::lateness(const comm::channel_set& channels, std::u
     };
     channels.for_each(note);
     channels.for_each_direct(note);
-    channels.for_each_far_direct(note);
+    channels.for_each_rdma(note);
     return late;
 }
 

@@ -4,6 +4,7 @@
 #include "box_layers.hpp"
 #include "format_conversion.hpp"
 #include "message_start.hpp"
+#include "packer_checks.hpp"
 
 #include <halocline/base/error.hpp>
 

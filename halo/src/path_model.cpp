@@ -73,12 +73,12 @@ bool depends_on_distance(const comm::costs& c, const message_outline& m) {
     return near == path::direct && far == path::packed;
 }
 
-verdict<path> choose_far_path(const comm::costs& c, std::size_t bytes, std::int64_t runs) {
+verdict<path> choose_network_path(const comm::costs& c, std::size_t bytes, std::int64_t runs) {
     const double copies =
         2 * (c.copy_seconds_per_byte * static_cast<double>(bytes) + c.run_seconds * static_cast<double>(runs));
-    const double flag = c.far_flag_seconds + c.message_seconds * static_cast<double>(runs);
-    const bool pays = c.far_flag_seconds > 0 && copies > flag;
-    const std::string cost = c.far_flag_seconds > 0 ? microseconds(flag) : std::string("not measured");
+    const double flag = c.network_flag_seconds + c.message_seconds * static_cast<double>(runs);
+    const bool pays = c.network_flag_seconds > 0 && copies > flag;
+    const std::string cost = c.network_flag_seconds > 0 ? microseconds(flag) : std::string("not measured");
     return {pays ? path::direct : path::packed, "packing and unpacking, " + microseconds(copies) + ", cost" +
                                                     (pays ? " more" : " no more") + " than a free flag, " + cost};
 }

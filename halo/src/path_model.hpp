@@ -19,7 +19,7 @@
 #include <halocline/comm/transport_names.hpp>
 #include <halocline/halo/detail/path_watch.hpp>
 #include <halocline/halo/path.hpp>
-#include <halocline/halo/shell_plan.hpp>
+#include <halocline/halo/shell.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -61,7 +61,7 @@ bool depends_on_distance(const comm::costs& c, const message_outline& m);
 
 /// Direct or packed over a network, whose device writes runs from field to field: direct saves packing here and
 /// unpacking there, and costs a free flag and one write per run.
-verdict<path> choose_far_path(const comm::costs& c, std::size_t bytes, std::int64_t runs);
+verdict<path> choose_network_path(const comm::costs& c, std::size_t bytes, std::int64_t runs);
 
 /// The smallest piece of a copy that is worth another thread of a team: taking it and reporting its completion costs
 /// two flags.

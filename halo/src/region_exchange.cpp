@@ -2,7 +2,6 @@
 #include "region_exchange.hpp"
 
 #include "box_layers.hpp"
-#include "format_conversion.hpp"
 #include "message_stores.hpp"
 #include "path_model.hpp"
 
@@ -121,7 +120,7 @@ void region_plan::state::start(int which) noexcept {
         ++unsent;
     });
     const auto fields = static_cast<std::uint32_t>(bindings.front().source.size());
-    channels.for_each_far_direct([&](auto& channel) {
+    channels.for_each_rdma([&](auto& channel) {
         channel.free(k, stamp, static_cast<std::uint32_t>(which) * fields);
         messages[channel.index()].in_place = false;
         ++unsent;
@@ -219,7 +218,7 @@ void region_plan::state::send_direct() noexcept {
         channel.send(k, stamp);
         --unsent;
     });
-    channels.for_each_far_direct([&](auto& channel) {
+    channels.for_each_rdma([&](auto& channel) {
         if (channel.given(k) || !channel.freed(k)) return;
         channel.send(k, first_source + static_cast<std::uint32_t>(static_cast<std::size_t>(bound) * source.size()),
                      channel.peer_field(k));
@@ -287,7 +286,7 @@ void region_plan::state::advance() noexcept {
         note(m);
     };
     channels.for_each_direct(note_arrived);
-    channels.for_each_far_direct(note_arrived);
+    channels.for_each_rdma(note_arrived);
     channels.for_each([&](auto& channel) {
         region_message& m = messages[channel.index()];
         if (m.in_place || !channel.arrived(k) || channel.check(k) != comm::status::ok) return;

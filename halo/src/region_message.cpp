@@ -75,7 +75,7 @@ void make_direct(region_message& m, const region_end& end, const binding& fields
         const int lanes = theirs.filled[f].lanes;
         const position_list& filled = theirs.filled[f].positions;
         const field_view& source = fields.source[f];
-        if (end.far) {
+        if (end.over_network) {
             add_writes(m.writes, f, end.out[f], filled, source.shape.bytes());
             continue;
         }

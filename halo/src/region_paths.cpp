@@ -90,7 +90,7 @@ path_choice region_paths::choose(const region_end& end) {
     const verdict<path> found = verdict_on(end, seen, message);
     const bool alternates = left_to_choose && wished() == path::automatic && shares_memory(j_, end.peer) &&
                             depends_on_distance(costs_, message);
-    if (!end.far) return {seen, found, alternates};
+    if (!end.over_network) return {seen, found, alternates};
     if (found.choice != path::direct || register_fields(end)) return {seen, found};
     return {obstacle::not_registered, verdict_on(end, obstacle::not_registered, message)};
 }
@@ -115,9 +115,9 @@ bool region_paths::is_offered(const region_end& end) const {
 obstacle region_paths::obstacle_of(const region_end& end) const {
     if (options_.add || options_.format != message_format::as_stored || options_.checksums) return obstacle::changed;
     if (!comm::direct_obstacle(j_, end.peer).empty()) return obstacle::transport;
-    if (end.far && options_.path == path::streamed) return obstacle::streaming;
-    if (!all_in_slab(j_, bindings_, end.far)) return obstacle::outside_slab;
-    if (end.far && !(in_few_runs(end.out, fields().source) && in_few_runs(end.in, fields().destination)))
+    if (end.over_network && options_.path == path::streamed) return obstacle::streaming;
+    if (!all_in_slab(j_, bindings_, end.over_network)) return obstacle::outside_slab;
+    if (end.over_network && !(in_few_runs(end.out, fields().source) && in_few_runs(end.in, fields().destination)))
         return obstacle::scattered;
     return obstacle::none;
 }
@@ -148,7 +148,7 @@ verdict<path> region_paths::verdict_on(const region_end& end, obstacle in_the_wa
     if (options_.path == path::streamed || options_.path == path::joint) return {path::direct, "asked for"};
     if (options_.path != path::automatic) return {options_.path, "asked for"};
     if (j_.options().path == path::packed) return {path::packed, "the job asks for it"};
-    return end.far ? choose_far_path(costs_, message.bytes, message.runs) : choose_path(costs_, message);
+    return end.over_network ? choose_network_path(costs_, message.bytes, message.runs) : choose_path(costs_, message);
 }
 
 message_outline region_paths::seen_from_here(const region_end& end) const {
@@ -161,7 +161,7 @@ message_outline region_paths::seen_from_here(const region_end& end) const {
         seen.runs += runs;
         seen.in_runs = seen.in_runs || fills_in_runs(runs, bytes, site_bytes);
     }
-    if (end.far) return seen;
+    if (end.over_network) return seen;
     seen.shared_lines = lines_shared_by(end);
     seen.filled = lines_filled_by(end);
     return seen;

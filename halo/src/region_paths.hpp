@@ -19,8 +19,8 @@ namespace halocline::halo {
 /// This rank's end of its message with one peer.
 struct region_end {
     int peer = 0;
-    std::string transport;              ///< the one that serves the peer
-    bool far = false;                   ///< is it a network?
+    std::string transport; ///< the one that serves the peer
+    bool over_network = false;
     bool joint = false;                 ///< may both ends copy, if the message goes directly? The same at both
     sites_by_tag sends, receives;       ///< in this order
     std::vector<int> received;          ///< the receives, as indices in the plan's list

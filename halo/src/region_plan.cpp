@@ -116,7 +116,7 @@ std::string region_plan::describe() const {
     };
     s_->channels.for_each(row);
     s_->channels.for_each_direct(row);
-    s_->channels.for_each_far_direct(row);
+    s_->channels.for_each_rdma(row);
     if (s_->messages.empty()) table += "  no message\n";
     return table;
 }

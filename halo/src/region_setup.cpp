@@ -62,7 +62,7 @@ std::vector<region_end> find_ends(const comm::job& j, const std::vector<transfer
             region_end& end = ends.emplace_back();
             end.peer = peer;
             end.transport = transport;
-            end.far = !comm::is_in_memory(transport);
+            end.over_network = !comm::is_in_memory(transport);
             end.sends = count_sites(sends, tags.sends);
             end.receives = count_sites(receives, tags.receives);
             const std::string who = "'" + options.name + "': " + rank_text(j.rank());
@@ -173,7 +173,7 @@ void make_copies(region_message& m, const region_end& end, const binding& fields
                  bool alternates, const comm::costs& costs, region_paths& paths, const region_plan_options& options) {
     if (m.path != path::direct) return make_packed(m, end, fields, options);
     make_direct(m, end, fields, theirs);
-    if (end.far) m.registered = paths.registered(end);
+    if (end.over_network) m.registered = paths.registered(end);
     if (alternates)
         make_slot_way(m, end, fields, costs);
     else if (end.joint)

@@ -4,6 +4,7 @@
 #include "format_conversion.hpp"
 #include "box_layers.hpp"
 #include "message_start.hpp"
+#include "packer_checks.hpp"
 
 #include <halocline/base/error.hpp>
 #include <halocline/halo/region_plan.hpp>

@@ -62,7 +62,7 @@ measurement quiet() {
                      .keep_seconds = 25e-9,
                      .alone_seconds = 80e-6,
                      .joint_seconds = 50e-6,
-                     .far_flag_seconds = 20e-6},
+                     .network_flag_seconds = 20e-6},
             .claimed = {200e-9, 15e-9},
             .own_core = true,
             .shares_memory = true};
@@ -99,7 +99,7 @@ TEST(AgreedCosts, AreNoneThatHardwareCantHave) {
          {&s.flag_seconds, &s.message_seconds, &s.cached.line_seconds, &s.streamed.line_seconds, &s.run_line_seconds,
           &s.pulled_line_seconds, &s.cached.message_seconds, &s.streamed.message_seconds, &s.scattered_line_seconds})
         *time = 4e-3;
-    s.copy_seconds_per_byte = s.run_seconds = s.far_flag_seconds = 1;
+    s.copy_seconds_per_byte = s.run_seconds = s.network_flag_seconds = 1;
 
     const costs c = agreed({stopped, stopped});
     stopped.own_core = false;
@@ -121,7 +121,7 @@ TEST(AgreedCosts, AreNoneThatHardwareCantHave) {
     EXPECT_LE(c.scattered_line_seconds, 4 * take);
     EXPECT_LE(c.copy_seconds_per_byte, 1e-9);
     EXPECT_LE(c.run_seconds, 1e-7);
-    EXPECT_LE(c.far_flag_seconds, 1e-4);
+    EXPECT_LE(c.network_flag_seconds, 1e-4);
 }
 
 TEST(AgreedCosts, OfWritesThroughTheCacheAreThoseOfTheFasterWay) {

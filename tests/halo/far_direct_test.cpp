@@ -228,7 +228,7 @@ TEST(FarDirect, ValuesCountWhoseSenderHasLeft) {
         for (int i = 0; i < 5000 && !done(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
         return done();
     };
-    set->for_each_far_direct([&](auto& channel) {
+    set->for_each_rdma([&](auto& channel) {
         channel.free(1, 0, 0);
         if (sends) {
             EXPECT_TRUE(until([&] { return channel.freed(1); }));
@@ -345,13 +345,13 @@ TEST(FarDirect, IsRefusedByNameWhereItCantBe) {
 TEST(FarDirect, ZIsChosenWhereTheCopiesItSparesCostMoreThanAFreeFlag) {
     const comm::job& j = the_job();
     const auto cut = cut_in_t(j);
-    EXPECT_GT(comm::measured_costs(j).far_flag_seconds, 0);
+    EXPECT_GT(comm::measured_costs(j).network_flag_seconds, 0);
     comm::costs c{.flag_seconds = 1e-7, .message_seconds = 0, .copy_seconds_per_byte = 1e-10, .run_seconds = 0};
     const std::size_t bytes = 2 * 4 * 4 * 4 * 192; // two faces, if both go to one peer
     const double copies = 2 * 1e-10 * static_cast<double>(j.ranks() == 2 ? bytes : bytes / 2);
     field<double> x(padded_order(j, cut), 24, &j.memory());
     for (const bool dear : {true, false}) {
-        c.far_flag_seconds = dear ? 1.1 * copies : 0.9 * copies;
+        c.network_flag_seconds = dear ? 1.1 * copies : 0.9 * copies;
         comm::assume_costs(j, c);
         shell_plan plan(j, cut, {.widths = in_t}, {halo::bind(x)});
         const std::string text = plan.describe();
@@ -362,7 +362,7 @@ TEST(FarDirect, ZIsChosenWhereTheCopiesItSparesCostMoreThanAFreeFlag) {
         ASSERT_EQ(plan.finish(), status::ok);
         EXPECT_EQ(wrong_words(x, cut, j.rank(), plan.options(), 7), 0);
     }
-    c.far_flag_seconds = 1e-12; // random plans are then direct wherever possible
+    c.network_flag_seconds = 1e-12; // random plans are then direct wherever possible
     comm::assume_costs(j, c);
     exchange_random_cases(j, kinds::shells, 4177, fewer_over_verbs(60));
 }

@@ -64,6 +64,7 @@ channel_set& channel_set::operator=(channel_set&& other) noexcept {
     noted_thread_ = std::exchange(other.noted_thread_, nullptr);
     worker_ = std::exchange(other.worker_, nullptr);
     waits_yielded_ = other.waits_yielded_;
+    fruitless_tests_ = other.fruitless_tests_;
     status_ = other.status_;
     ended_ = std::exchange(other.ended_, &never_ended);
     return *this;

@@ -152,7 +152,7 @@ class channel_setup {
     void make_carded(std::vector<C>& lane) {
         for_each_request_of<C>([&](std::size_t i, const channel_request& r) {
             auto& world = world_of<C>(core_);
-            if constexpr (far_direct_channel<C>)
+            if constexpr (rdma_channel<C>)
                 lane.emplace_back(world, *core_.memory, i, r.peer, plan_id_, r.writes, r.fields);
             else
                 lane.emplace_back(world, *core_.memory, i, r.peer, plan_id_, r.send_bytes, r.receive_bytes);

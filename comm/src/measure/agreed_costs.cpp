@@ -78,12 +78,12 @@ costs agreed(const std::vector<measurement>& all) {
             .keep_seconds = of(&costs::keep_seconds),
             .alone_seconds = of(&costs::alone_seconds),
             .joint_seconds = of(&costs::joint_seconds),
-            .far_flag_seconds = of(&costs::far_flag_seconds)};
+            .network_flag_seconds = of(&costs::network_flag_seconds)};
     choose_claims(c, claimed);
     constexpr double slowest_copy = 1e-9, longest_run = 1e-7, slowest_network = 1e-4;
     c.copy_seconds_per_byte = std::min(c.copy_seconds_per_byte, slowest_copy);
     c.run_seconds = std::min(c.run_seconds, longest_run);
-    c.far_flag_seconds = std::min(c.far_flag_seconds, slowest_network);
+    c.network_flag_seconds = std::min(c.network_flag_seconds, slowest_network);
     if (std::none_of(all.begin(), all.end(), [](const measurement& m) { return m.shares_memory; })) return c;
     bound_by_lines(c);
     const bool own_cores = std::all_of(all.begin(), all.end(), [](const measurement& m) { return m.own_core; });

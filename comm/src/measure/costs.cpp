@@ -61,11 +61,11 @@ void measure_copies(costs& c) {
 }
 
 /// An exchange with a rank across the middle of the job, where nodes differ if they do anywhere. Collective.
-void measure_far_flag(const job& j, costs& c) {
+void measure_network_flag(const job& j, costs& c) {
     const int across = j.rank() ^ static_cast<int>(std::bit_floor(static_cast<unsigned>(j.ranks() - 1)));
     write_probe far(j, across < j.ranks() ? across : -1, 1, 8);
     const double seconds = far.exchange_seconds();
-    if (!far.shares_memory()) c.far_flag_seconds = seconds;
+    if (!far.shares_memory()) c.network_flag_seconds = seconds;
 }
 
 double seconds_to_take_an_own_line() {
@@ -109,7 +109,7 @@ measurement measure(const job& j) {
     mine.shares_memory = one.shares_memory();
     c.flag_seconds = one.exchange_seconds();
     c.message_seconds = std::max(0.0, (several.exchange_seconds() - c.flag_seconds) / (many - 1));
-    if (j.ranks() > 1 && j.core().networks.greet) measure_far_flag(j, c); // some rank has a peer over a network
+    if (j.ranks() > 1 && j.core().networks.greet) measure_network_flag(j, c); // some rank has a peer over a network
     c.keep_seconds = seconds_to_take_an_own_line();
     measure_writes(j, mine);
     return mine;

@@ -60,12 +60,12 @@ std::size_t exposure::bytes_at(std::size_t n) const noexcept {
 }
 
 template <class Done>
-status exposure::until(std::optional<std::size_t> of, Done done) noexcept {
+status exposure::wait_until(std::optional<std::size_t> of, Done done) noexcept {
     segment_->poll();
     if (status_ == status::ok) status_ = segment_->job.core().failed_for_call();
     if (status_ != status::ok) return status_;
-    const status s =
-        segment_->await(of ? &segment_->neighbours[*of] : nullptr, [&] { return done() || status_ != status::ok; });
+    const status s = segment_->wait_until(of ? &segment_->neighbours[*of] : nullptr,
+                                          [&] { return done() || status_ != status::ok; });
     if (status_ == status::ok) status_ = s;
     return status_;
 }
@@ -108,7 +108,7 @@ bool exposure::failed_meanwhile(std::size_t n) noexcept {
 status exposure::wait() noexcept {
     if (status_ == status::ok && posted_ == waited_) misuse("wait() without post()");
     for (std::size_t n = 0; n < neighbours() && status_ == status::ok; ++n) {
-        const status s = until(n, [&] { return came(n, completions, posted_); });
+        const status s = wait_until(n, [&] { return came(n, completions, posted_); });
         if (s != status::ok) return s;
     }
     if (status_ == status::ok) waited_ = posted_;
@@ -136,7 +136,7 @@ bool exposure::ready(std::size_t n) noexcept {
 
 status exposure::await(std::size_t n) noexcept {
     if (!has_neighbour(n)) return status_;
-    return until(n, [&] { return came(n, posts, started_); });
+    return wait_until(n, [&] { return came(n, posts, started_); });
 }
 
 status exposure::put(std::size_t n, std::span<const std::byte> from, std::size_t offset) noexcept {
@@ -202,7 +202,7 @@ int exposure::left_by_all() const noexcept {
 
 status exposure::wait_signals(int signal, std::uint64_t at_least) noexcept {
     if (!has_signal(signal) || status_ != status::ok) return status_;
-    return until({}, [&] {
+    return wait_until({}, [&] {
         const int gone = left_by_all(); // read first: what they signalled before is then visible
         if (signals(signal) >= at_least) return true;
         if (gone >= 0 && status_ == status::ok) status_ = segment_->job.core().left_by(gone);

@@ -61,7 +61,7 @@ bool remote_calls::put(std::size_t n, std::uint32_t function, const void* argume
 }
 
 template <class Done>
-status remote_calls::await(std::optional<std::size_t> of, Done&& done) {
+status remote_calls::wait_until(std::optional<std::size_t> of, Done&& done) {
     const int rank = of ? segment_->neighbours[*of].rank : -1;
     status s = segment_->job.core().failed_for_call();
     for (waiter waiting(segment_->job.core()); s == status::ok && !done();) {
@@ -79,7 +79,7 @@ status remote_calls::call_bytes(std::size_t n, std::uint32_t function, const voi
     if (n >= segment_->neighbours.size()) return status::misused;
     const rma_segment::neighbour& peer = segment_->neighbours[n];
     bool gone = false;
-    const status s = await(n, [&] {
+    const status s = wait_until(n, [&] {
         if (put(n, function, argument, bytes)) return true;
         gone = rma_segment::left(peer);
         return gone;
@@ -117,6 +117,6 @@ std::size_t remote_calls::run() {
     return ran;
 }
 
-status remote_calls::progress_until(const std::function<bool()>& done) { return await({}, done); }
+status remote_calls::progress_until(const std::function<bool()>& done) { return wait_until({}, done); }
 
 } // namespace halocline::comm

@@ -170,22 +170,23 @@ status rma_segment::write(neighbour& peer, std::size_t place, std::span<const st
         if (const auto s = write_direct(peer, place, bytes)) return *s;
     }
     for (; peer.far && bytes.size() > far_link::most; bytes = bytes.subspan(far_link::most)) {
-        const status s = until(peer, [&] { return try_write(peer, place, bytes.first(far_link::most)); });
+        const status s = wait_unless_left(peer, [&] { return try_write(peer, place, bytes.first(far_link::most)); });
         if (s != status::ok) return s;
         place += far_link::most;
     }
-    return until(peer, [&] { return try_write(peer, place, bytes); });
+    return wait_unless_left(peer, [&] { return try_write(peer, place, bytes); });
 }
 
 status rma_segment::add_one(const neighbour& peer, std::size_t place) noexcept {
-    if (peer.far) return until(peer, [&] { return peer.far->append({.kind = far_item::add, .place = place}); });
+    if (peer.far)
+        return wait_unless_left(peer, [&] { return peer.far->append({.kind = far_item::add, .place = place}); });
     reinterpret_cast<std::atomic<std::uint64_t>*>(peer.payload + place)->fetch_add(1, std::memory_order_release);
     return status::ok;
 }
 
 status rma_segment::flush(const neighbour& peer) noexcept {
     if (!peer.far) return status::ok;
-    return until(peer, [&] {
+    return wait_unless_left(peer, [&] {
         peer.far->push();
         return peer.far->all_sent();
     });

@@ -83,7 +83,7 @@ class rma_segment {
     /// Waits for a neighbour (nullptr: any) until done(), or until the segment or the job fails. As long as a large
     /// write from it or to it moves on, that may take longer than the deadline.  Pre: done is noexcept.
     template <class Done>
-    status await(const neighbour* peer, Done done) noexcept;
+    status wait_until(const neighbour* peer, Done done) noexcept;
     /// Takes in what has arrived over networks, and sends what was waiting for room.
     void poll() noexcept;
     /// Bad if a network failed.
@@ -104,9 +104,9 @@ class rma_segment {
     void write_shared(neighbour& peer, std::byte* to, std::span<const std::byte> bytes) noexcept;
     /// Number of pieces of large writes from and to a neighbour (nullptr: all).
     [[nodiscard]] std::uint64_t moved(const neighbour* peer) const noexcept;
-    /// await() for a neighbour that must not leave meanwhile, unless also_left.
+    /// wait_until() for a neighbour that must not leave meanwhile, unless also_left.
     template <class Try>
-    status until(const neighbour& peer, Try done, bool also_left = false) noexcept;
+    status wait_unless_left(const neighbour& peer, Try done, bool also_left = false) noexcept;
     far_link::visited apply(neighbour& peer, const far_item& r, std::span<const std::byte> bytes) noexcept;
     void lay_out_block(std::size_t count);
     void meet(const std::string& name, std::string_view shape, std::span<const int> ranks);
@@ -129,7 +129,7 @@ class rma_segment {
 };
 
 template <class Done>
-status rma_segment::await(const neighbour* peer, Done done) noexcept {
+status rma_segment::wait_until(const neighbour* peer, Done done) noexcept {
     status s = status::ok;
     std::uint64_t now = moved(peer);
     for (waiter waiting(job.core()); s == status::ok && !done();) {
@@ -142,10 +142,10 @@ status rma_segment::await(const neighbour* peer, Done done) noexcept {
 }
 
 template <class Try>
-status rma_segment::until(const neighbour& peer, Try done, bool also_left) noexcept {
+status rma_segment::wait_unless_left(const neighbour& peer, Try done, bool also_left) noexcept {
     if (state_ != status::ok) return state_;
     bool gone = false;
-    const status s = await(&peer, [&] {
+    const status s = wait_until(&peer, [&] {
         if (done()) return true;
         gone = !also_left && left(peer);
         return gone;

@@ -48,7 +48,7 @@ std::optional<status> rma_segment::write_direct(const neighbour& peer, std::size
     bulk_link& bulk = *peer.bulk;
     const bulk_ticket there = peer.open ? bulk_ticket{peer.open->address + place, peer.open->key} : bulk_ticket{};
     auto how = bulk_link::opening::busy;
-    status s = until(peer, [&] {
+    status s = wait_unless_left(peer, [&] {
         how = bulk.send(0, bytes, there);
         return how != bulk_link::opening::busy;
     });
@@ -58,7 +58,7 @@ std::optional<status> rma_segment::write_direct(const neighbour& peer, std::size
         return std::nullopt;
     }
     const auto say = [&](const far_item& r, std::span<const std::byte> more) {
-        return until(peer, [&] { return peer.far->append(r, more); });
+        return wait_unless_left(peer, [&] { return peer.far->append(r, more); });
     };
     bool gone = false;
     const auto go = [&] {
@@ -68,12 +68,12 @@ std::optional<status> rma_segment::write_direct(const neighbour& peer, std::size
         return gone || bulk.failed();
     };
     if (peer.open) {
-        s = until(peer, go, true); // the memory there lives until this rank's farewell
+        s = wait_unless_left(peer, go, true); // the memory there lives until this rank's farewell
         if (s == status::ok && gone) s = say({.kind = far_item::wrote, .place = bulk.writes()}, {});
     } else {
         const std::uint64_t size = bytes.size();
         s = say({.kind = far_item::sends, .place = place}, std::as_bytes(std::span(&size, 1)));
-        if (s == status::ok) s = until(peer, go);
+        if (s == status::ok) s = wait_unless_left(peer, go);
     }
     if (gone) {
         ++counts_.direct;

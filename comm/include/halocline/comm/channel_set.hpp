@@ -104,14 +104,14 @@ class channel_set {
     void for_each_direct(Visit&& visit) const noexcept {
         for_each_lane([&]<class C>(const std::vector<C>& lane) { visit_if<direct_channel<C>>(lane, visit); });
     }
-    /// for_each() over the direct channels across networks.
+    /// for_each() over the direct channels across networks, whose devices write.
     template <class Visit>
-    void for_each_far_direct(Visit&& visit) noexcept {
-        for_each_lane([&]<class C>(std::vector<C>& lane) { visit_if<far_direct_channel<C>>(lane, visit); });
+    void for_each_rdma(Visit&& visit) noexcept {
+        for_each_lane([&]<class C>(std::vector<C>& lane) { visit_if<rdma_channel<C>>(lane, visit); });
     }
     template <class Visit>
-    void for_each_far_direct(Visit&& visit) const noexcept {
-        for_each_lane([&]<class C>(const std::vector<C>& lane) { visit_if<far_direct_channel<C>>(lane, visit); });
+    void for_each_rdma(Visit&& visit) const noexcept {
+        for_each_lane([&]<class C>(const std::vector<C>& lane) { visit_if<rdma_channel<C>>(lane, visit); });
     }
 
     // One epoch: preparing it, and waiting for it.

@@ -65,7 +65,7 @@ struct costs {
     /// every rank has a core of its own, or slabs are too small.
     double alone_seconds = 0, joint_seconds = 0;
     /// flag_seconds between ranks joined by a network; 0 if there are none.
-    double far_flag_seconds = 0;
+    double network_flag_seconds = 0;
 
     /// Should lines be claimed before they are filled? Cores differ: claims take 0.6 to 0.85 of the time where stores
     /// to lines that are away wait for each other, 1 to 1.2 where they don't (docs/decisions/0010).

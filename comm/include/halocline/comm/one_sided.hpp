@@ -104,7 +104,7 @@ class exposure {
   private:
     /// Waits for neighbour `of`, or for any.
     template <class Done>
-    status until(std::optional<std::size_t> of, Done done) noexcept;
+    status wait_until(std::optional<std::size_t> of, Done done) noexcept;
     /// put() and put_signal(), whatever the epoch.  Pre: there is such a neighbour.
     status write(std::size_t n, std::span<const std::byte> from, std::size_t offset) noexcept;
     bool came(std::size_t n, int half, std::uint64_t epoch) noexcept;

@@ -92,7 +92,7 @@ class remote_calls {
     /// Runs the calls that arrive until done() is true. What it waits for is up to that neighbour, or to any; the
     /// deadline limits how long none of its calls arrives.
     template <class Done>
-    status await(std::optional<std::size_t> of, Done&& done);
+    status wait_until(std::optional<std::size_t> of, Done&& done);
     bool put(std::size_t n, std::uint32_t function, const void* argument, std::size_t bytes) noexcept;
     status call_bytes(std::size_t n, std::uint32_t function, const void* argument, std::size_t bytes);
 

@@ -3,6 +3,7 @@
 // world (verbs_world, ofi_world) moves the bytes; everything else about a channel is here, once.
 #pragma once
 
+#include <halocline/comm/detail/channel_kind.hpp>
 #include <halocline/comm/detail/message_slots.hpp>
 #include <halocline/comm/status.hpp>
 

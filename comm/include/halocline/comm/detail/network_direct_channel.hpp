@@ -21,7 +21,7 @@ namespace halocline::comm {
 /// peer's, beginning with its peer_field(). What the peer wrote here is complete once arrived(k).
 // clang-format off
 template <class C>
-concept far_direct_channel = std::movable<C> && requires(C& c, const C& view, std::uint64_t epoch, std::uint32_t field) {
+concept rdma_channel = std::movable<C> && requires(C& c, const C& view, std::uint64_t epoch, std::uint32_t field) {
     { c.free(epoch, std::uint64_t{}, field) } noexcept;            ///< the peer may now write this rank's fields
     { c.freed(epoch) } noexcept -> std::same_as<bool>;             ///< may the peer's fields be written?
     { view.peer_field(epoch) } noexcept -> std::same_as<std::uint32_t>; ///< the first of them.  Pre: freed(epoch)

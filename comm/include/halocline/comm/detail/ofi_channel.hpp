@@ -25,7 +25,7 @@ class ofi_direct_channel : public network_direct_channel<ofi_world, ofi_end> {
     static constexpr const char* transport = "ofi";
     using network_direct_channel::network_direct_channel;
 };
-static_assert(far_direct_channel<ofi_direct_channel> && carded_channel<ofi_direct_channel>);
+static_assert(rdma_channel<ofi_direct_channel> && carded_channel<ofi_direct_channel>);
 static_assert(!channel<ofi_direct_channel>);
 
 } // namespace halocline::comm

@@ -36,7 +36,7 @@ class verbs_direct_channel : public network_direct_channel<verbs_world, verbs_en
     /// See verbs_channel::complete().
     static void complete(verbs_world& world, std::uint32_t plan_id);
 };
-static_assert(far_direct_channel<verbs_direct_channel> && carded_channel<verbs_direct_channel>);
+static_assert(rdma_channel<verbs_direct_channel> && carded_channel<verbs_direct_channel>);
 static_assert(!channel<verbs_direct_channel>);
 
 } // namespace halocline::comm
