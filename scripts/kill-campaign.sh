@@ -15,8 +15,9 @@ if [[ -z ${BUILD:-} ]]; then
   scripts/build.sh release comm_kill_campaign halocline-run 'halocline-mpi-openmpi?' 'halocline-mpi-mpich?' >&2
 fi
 
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
-export OMPI_MCA_btl=self,vader OMPI_MCA_hwloc_base_binding_policy=none
+source scripts/bench/support/peers.bash
+let_mpis_start
+export OMPI_MCA_btl=self,vader
 failed=0
 campaign() { "$build/tests/comm_kill_campaign" "$@" 2> >(grep -v 'was ended by signal 9' >&2); } # not each kill
 transports=(shm)

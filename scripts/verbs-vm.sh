@@ -13,6 +13,7 @@ command=${1:?usage: scripts/verbs-vm.sh \'COMMAND\'}
 seconds=${VERBS_VM_SECONDS:-300}
 [[ $seconds =~ ^[1-9][0-9]*$ ]] || { echo "verbs-vm: VERBS_VM_SECONDS '$seconds': expected whole seconds" >&2; exit 2; }
 cache=${VERBS_VM_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/halocline/verbs-vm}
+cache=$(realpath -m -- "$cache") # the machine looks for its files from its own root
 modules=(virtio_pci 9pnet_virtio 9p crc32_generic crc32_pclmul ib_uverbs rdma_ucm rdma_rxe veth bridge sch_netem)
 PATH=$PATH:/usr/sbin:/sbin
 

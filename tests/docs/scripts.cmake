@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # With --help or -h every script prints its usage and does nothing else: `test.sh --help` must not build for minutes.
-file(GLOB scripts ${SOURCE}/scripts/*.sh)
+file(GLOB_RECURSE scripts ${SOURCE}/scripts/*.sh)
 list(LENGTH scripts count)
 if(count EQUAL 0)
   message(FATAL_ERROR "no scripts in ${SOURCE}/scripts")
