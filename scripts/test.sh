@@ -11,4 +11,4 @@ preset=${PRESET:-release}
 scripts/install-dependencies.sh all >&2
 scripts/build.sh "$preset" all >&2
 cd "build/$preset"
-ctest --output-on-failure --timeout 300 "$@"
+ctest --output-on-failure --timeout 300 --no-tests=error "$@"
