@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What plans cost, and what the solver gains: lines of bench_plan_setup, bench_halo and bench-coarse-halo.sh.
+// What plans cost, and what the solver gains: lines of bench_plan_setup, bench_halo and `scripts/bench.sh coarse_halo`.
 #include "targets/figures.hpp"
 
 namespace halocline::bench {
