@@ -76,6 +76,11 @@ add_test(NAME bench.halo.one_line_each COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/su
          $<TARGET_FILE:halocline-run> -n 2 -- $<TARGET_FILE:bench_halo> --seconds 2 --rounds 1 --L 2 --bytes 96
          --peer "openmpi:packed${quick_peer}" --peer "openmpi-tuned:packed${quick_peer}")
 set_tests_properties(bench.halo.one_line_each PROPERTIES TIMEOUT 300 PROCESSORS 2 LABELS bench)
+# A bench that fails behind its lines fails here, too.
+set(line "{\"bench\":\"halo\",\"who\":\"openmpi\",\"mode\":")
+add_test(NAME bench.halo.one_line_each.bites COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/support/one_line_each.sh
+         sh -c "echo '${line}\"packed\"' && echo '${line}\"packed-tuned\"' && false")
+set_tests_properties(bench.halo.one_line_each.bites PROPERTIES TIMEOUT 60 LABELS bench WILL_FAIL ON)
 
 halocline_add_bench_test(p2p RANKS 2 ARGS --quick)
 halocline_add_bench_peer_test(p2p ARGS --quick)

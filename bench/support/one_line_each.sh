@@ -1,7 +1,10 @@
 #!/bin/sh
 # usage: one_line_each.sh COMMAND…: runs bench_halo; every line of "halo" has other keys up to "layout" than the others.
 set -eu
-lines=$("$@" | grep '^{"bench":"halo",' | sed 's/,"flag_ns".*//')
+written=$(mktemp)
+trap 'rm -f "$written"' EXIT
+"$@" >"$written" # no pipe, which would have the exit status of its last command
+lines=$(grep '^{"bench":"halo",' "$written" | sed 's/,"flag_ns".*//')
 twice=$(echo "$lines" | sort | uniq -d)
 [ -z "$twice" ] || { printf 'more than one line of:\n%s\n' "$twice" >&2; exit 1; }
 for mode in packed packed-tuned; do # both were there
