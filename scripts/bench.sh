@@ -43,10 +43,10 @@ if [[ ${1:-} == --help || ${1:-} == -h ]]; then
   exit 0
 fi
 read_options
-[[ ${BENCH_IS_BUILT:-} ]] || { # ask(): by the bench.sh that started this one
+if [[ ! ${BENCH_IS_BUILT:-} ]]; then # else the bench.sh that started this one did it: ask()
   "$here/scripts/install-dependencies.sh" "$packages" >&2
   "$here/scripts/build.sh" release halocline-run "${programs[@]/%/?}" >&2 # ?: where it can be built
-}
+fi
 [[ -x $bin/${programs[0]} ]] ||
   missing "${programs[0]} can't be built; build/release.configure.log says what is missing"
 prepare_environment

@@ -17,7 +17,7 @@ read_options() {
     *) wrong "--transport '$transport': expected shm, ofi, mpi, verbs or all" ;;
   esac
 }
-over() { # shm|ofi|verbs|mpi-openmpi|mpi-mpich [options]: prints lines of JSON, or writes the files named in the options
+over() { # shm|ofi|mpi-openmpi|mpi-mpich [options]: prints lines of JSON, or writes the files named in the options
   local mpi peers=() command
   case $1 in
     mpi-*)

@@ -4,8 +4,8 @@
 prepare_environment() {
   local name cleared=()
   for name in $(compgen -e | grep -E '^HALOCLINE_(CONFIG|CHECK|BOOTSTRAP|NODE|MPI|(COMM|FAULTS)_.*)$'); do
-    case $name in # these two choose the device that is measured (rdma_device.bash)
-      HALOCLINE_COMM_VERBS_DEVICE | HALOCLINE_COMM_VERBS_PORT) continue ;;
+    case $name in # these choose the device that is measured (rdma_device.bash)
+      HALOCLINE_COMM_VERBS_DEVICE | HALOCLINE_COMM_VERBS_PORT | HALOCLINE_COMM_VERBS_GID_INDEX) continue ;;
     esac
     cleared+=("$name")
     unset "$name"
