@@ -63,12 +63,12 @@ class measuring_system : public fake_system {
         write("taskset", log("taskset \"$*\"") + "shift 2; exec \"$@\"");
         write("scripts/install-dependencies.sh", ":");
         write("scripts/build.sh", ":");
-        program("halocline-run", "while [ $1 != -- ]; do shift; done; shift; exec \"$@\"");
+        program("halocline-run", "while [ \"$1\" != -- ]; do shift; done; shift; exec \"$@\"");
         for (const char* const bench :
              {"bench_halo", "bench_targets", "bench_p2p", "bench_window", "bench_plan_setup", "bench_checksum",
               "bench_dirac", "bench_lane_copy", "bench_solve", "bench_sum", "bench_stencil"})
             program(bench, "echo '{\"ran\":\"" + std::string(bench) + "\"}'");
-        program("bench_halo", "while [ $# -gt 0 ]; do [ $1 != --json ] || echo '{\"line\":1}' >$2; shift; done");
+        program("bench_halo", "while [ $# -gt 0 ]; do [ \"$1\" != --json ] || echo '{\"line\":1}' >$2; shift; done");
         solve_takes("0.5");
     }
     /// Writes build/release/bin/NAME.
@@ -78,14 +78,14 @@ class measuring_system : public fake_system {
     }
     /// What coarse_solve says about its halo.
     void solve_takes(const std::string& seconds) const {
-        program("coarse_solve", "while [ $1 != --json ]; do shift; done\n"
+        program("coarse_solve", "while [ \"$1\" != --json ]; do shift; done\n"
                                 "echo '{\"seconds\":{\"solve\":2.0,\"coarse\":1.0,\"halo\":" +
                                     seconds + "}}' >$2");
     }
     /// Open MPI is installed.
     void has_openmpi() const {
         write("mpirun.openmpi", log("mpirun \"yield $OMPI_MCA_mpi_yield_when_idle\" \"$*\"") +
-                                    "while [ $1 != -n ]; do shift; done; shift 2; exec \"$@\"");
+                                    "while [ \"$1\" != -n ]; do shift; done; shift 2; exec \"$@\"");
         program("bench_halo_openmpi", ":");
         write("build/release/lib/halocline/halocline-mpi-openmpi.so", "");
     }
