@@ -192,11 +192,11 @@ typedef struct halocline_sum halocline_sum;
 halocline_status halocline_sum_create(halocline_job* job, int max_values, halocline_sum** sum);
 void halocline_sum_free(halocline_sum* sum);
 /* values <- sum, or maximum, over all ranks, with the same bits on each. HALOCLINE_WRONG_DATA: ranks make different
- * calls, or pass different counts. */
+ * calls, or pass different counts; also if one passes NULL, which is HALOCLINE_INPUT_ERROR there. */
 halocline_status halocline_sum_over_ranks(halocline_sum* sum, double* values, size_t count);
 halocline_status halocline_maximum_over_ranks(halocline_sum* sum, double* values, size_t count);
 /* halocline_sum_over_ranks() in two halves. start copies the values; only one sum at a time; finish takes the same
- * number of values as start, otherwise it returns HALOCLINE_MISUSED. */
+ * number of values as start, otherwise it returns HALOCLINE_MISUSED; given NULL, it can be called again. */
 void halocline_sum_start(halocline_sum* sum, const double* values, size_t count);
 /* 1 if finish would return at once. */
 int halocline_sum_test(halocline_sum* sum);

@@ -17,12 +17,12 @@ thread_local last_error last;
 
 } // namespace
 
-halocline_status failed(halocline_status why, const std::string& text, int culprit) noexcept {
+halocline_status failed(halocline_status why, std::string_view text, int culprit) noexcept {
     last.culprit = culprit;
     last.is_unshared = false;
     try {
         last.text = text;
-    } catch (...) {
+    } catch (...) { // no memory for it
         last.text.clear();
     }
     return why;

@@ -11,7 +11,7 @@
 namespace halocline::c {
 
 /// Stores the text for halocline_error().
-halocline_status failed(halocline_status why, const std::string& text, int culprit = -1) noexcept;
+halocline_status failed(halocline_status why, std::string_view text, int culprit = -1) noexcept;
 /// The exception under way as a status.
 halocline_status caught() noexcept;
 /// Whether this thread's last error has this text and is one that the other ranks don't know.
@@ -31,12 +31,18 @@ halocline_status guarded(Work&& work) noexcept {
     }
 }
 
-/// Converts a bad status of the data path to a code and a text; `pending()` says what was waited for.
+/// The code of a bad status of the data path; `fail` throws the exception for it, whose text is kept. That may know
+/// better how the job ended: of a peer that closed its end, that another rank died. Then its code counts.
+template <class Fail>
+halocline_status told_by(comm::status s, Fail&& fail) noexcept {
+    const halocline_status told = guarded(fail);
+    return told >= HALOCLINE_PEER_DIED && told <= HALOCLINE_WRONG_DATA ? told : code_of(s);
+}
+
+/// Converts a status of the data path to a code and a text; `pending()` says what was waited for.
 template <class Pending>
 halocline_status checked(comm::status s, const comm::job& j, Pending&& pending) noexcept {
-    if (s == comm::status::ok) return HALOCLINE_OK;
-    guarded([&] { j.fail(s, pending()); });
-    return code_of(s);
+    return s == comm::status::ok ? HALOCLINE_OK : told_by(s, [&] { j.fail(s, pending()); });
 }
 
 /// Err: input_error naming the argument.

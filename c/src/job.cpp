@@ -6,6 +6,7 @@
 #include <halocline/comm/slab.hpp>
 
 #include <cstdio>
+#include <span>
 #include <sstream>
 
 using namespace halocline;
@@ -79,7 +80,6 @@ halocline_status halocline_job_from_mpi(const void* communicator, size_t bytes, 
     return guarded([&] {
         if (job != nullptr) *job = nullptr;
         if (communicator == nullptr)
-
             throw input_error("'communicator' is NULL: the address of an MPI_Comm is expected");
         const comm::job_options choices = checked_arguments(
             options, job, [&](const char* what) { comm::share_bad_input(what, communicator, bytes); });
@@ -108,7 +108,7 @@ halocline_status halocline_allocate(halocline_job* job, size_t bytes, void** mem
 }
 
 void halocline_deallocate(halocline_job* job, void* memory, size_t bytes) {
-    if (memory != nullptr) job->value.memory().deallocate(memory, bytes, alignment);
+    if (memory != nullptr) guarded([&] { job->value.memory().deallocate(memory, bytes, alignment); });
 }
 
 halocline_status halocline_sum_create(halocline_job* job, int max_values, halocline_sum** sum) {
@@ -126,21 +126,30 @@ namespace {
 
 /// Performs one of a sum's calls that return a status.
 template <class Call>
-halocline_status summed(halocline_sum* sum, const double* values, size_t count, Call&& call) noexcept {
-    if (values == nullptr && count > 0) return guarded([&] { present(values, "values"); });
+halocline_status summed(halocline_sum& sum, Call&& call) noexcept {
+    return c::checked(call(sum.value), sum.value.job(), [&] { return sum.value.pending(); });
+}
+
+/// Sums, or takes the maximum, in one call.
+template <class Call>
+halocline_status summed_at_once(halocline_sum* sum, double* values, size_t count, Call&& call) noexcept {
     return with(sum, "sum", [&](halocline_sum& s) {
-        return c::checked(call(s.value), s.value.job(), [&] { return s.value.pending(); });
+        if (values != nullptr || count == 0)
+            return summed(s, [&](comm::global_sum& value) { return call(value, std::span(values, count)); });
+        // Takes part without values: ranks that have some learn at once that these differ, instead of waiting.
+        (void)call(s.value, std::span<double>());
+        return guarded([&] { present(values, "values"); });
     });
 }
 
 } // namespace
 
 halocline_status halocline_sum_over_ranks(halocline_sum* sum, double* values, size_t count) {
-    return summed(sum, values, count, [=](comm::global_sum& s) { return s({values, count}); });
+    return summed_at_once(sum, values, count, [](comm::global_sum& s, std::span<double> v) { return s(v); });
 }
 
 halocline_status halocline_maximum_over_ranks(halocline_sum* sum, double* values, size_t count) {
-    return summed(sum, values, count, [=](comm::global_sum& s) { return s.maximum({values, count}); });
+    return summed_at_once(sum, values, count, [](comm::global_sum& s, std::span<double> v) { return s.maximum(v); });
 }
 
 void halocline_sum_start(halocline_sum* sum, const double* values, size_t count) {
@@ -150,5 +159,9 @@ void halocline_sum_start(halocline_sum* sum, const double* values, size_t count)
 int halocline_sum_test(halocline_sum* sum) { return sum->value.test() ? 1 : 0; }
 
 halocline_status halocline_sum_finish(halocline_sum* sum, double* values, size_t count) {
-    return summed(sum, values, count, [=](comm::global_sum& s) { return s.finish({values, count}); });
+    return with(sum, "sum", [&](halocline_sum& s) {
+        if (values == nullptr && count > 0)
+            return guarded([&] { present(values, "values"); }); // it can still be finished
+        return summed(s, [&](comm::global_sum& value) { return value.finish({values, count}); });
+    });
 }

@@ -15,9 +15,7 @@ struct halocline_plan {
     lattice::box box;
     /// `s`: from finish(). It is sticky, so finish_or_throw() provides its text.
     halocline_status finished(comm::status s) noexcept {
-        if (s == comm::status::ok) return HALOCLINE_OK;
-        guarded([this] { value.finish_or_throw(); });
-        return c::code_of(s);
+        return s == comm::status::ok ? HALOCLINE_OK : c::told_by(s, [this] { value.finish_or_throw(); });
     }
 };
 

@@ -2,6 +2,8 @@
 // What the C interface returns for impossible requests: codes and texts, never an exception. The header compiled as
 // C++.
 #include "errors.hpp"
+#include "handles.hpp"
+#include "job/job_core.hpp"
 
 #include <halocline.h>
 #include <halocline/comm/out_of_memory.hpp>
@@ -9,6 +11,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -56,6 +60,55 @@ TEST_F(CErrors, AFaceThatThereIsNotHasNoGhosts) {
     halocline_plan_free(plan);
 }
 
+/// Every function that returns a status, with NULL for its handle.
+TEST_F(CErrors, AHandleThatIsNullIsNamed) {
+    halocline_job* job = nullptr;
+    halocline_connection* connection = nullptr;
+    halocline_window* window = nullptr;
+    halocline_plan* plan = nullptr;
+    halocline_sum* sum = nullptr;
+    void* memory = nullptr;
+    double value = 0;
+    halocline_face face{};
+    const halocline_plan_options options = faces_in_t("phi");
+    const struct {
+        const char *function, *handle;
+        halocline_status status;
+        std::string text;
+    } calls[] = {
+#define CALL(handle, function, ...) {#function, handle, function(__VA_ARGS__), halocline_error()}
+        CALL("job", halocline_job_barrier, nullptr),
+        CALL("job", halocline_allocate, nullptr, 8, &memory),
+        CALL("job", halocline_connection_create, nullptr, 0, 0, 0, nullptr, &connection),
+        CALL("connection", halocline_connection_connect, nullptr),
+        CALL("connection", halocline_send_window_create, nullptr, HALOCLINE_DOUBLE, 1, &value, &window),
+        CALL("connection", halocline_recv_window_create, nullptr, HALOCLINE_DOUBLE, 1, &value, &window),
+        CALL("window", halocline_window_init, nullptr),
+        CALL("window", halocline_window_post, nullptr, 1),
+        CALL("window", halocline_window_wait, nullptr),
+        CALL("job", halocline_plan_create, nullptr, &options, &plan),
+        CALL("plan", halocline_plan_face, nullptr, 0, &face),
+        CALL("plan", halocline_plan_finish, nullptr),
+        CALL("job", halocline_sum_create, nullptr, 1, &sum),
+        CALL("sum", halocline_sum_over_ranks, nullptr, &value, 1),
+        CALL("sum", halocline_maximum_over_ranks, nullptr, &value, 1),
+        CALL("sum", halocline_sum_finish, nullptr, &value, 1),
+        // and for the place of what they make
+        CALL("job", halocline_job_from_environment, nullptr, nullptr),
+        CALL("communicator", halocline_job_from_mpi, nullptr, 8, nullptr, &job),
+        CALL("memory", halocline_allocate, job_, 8, nullptr),
+        CALL("connection", halocline_connection_create, job_, 0, 0, 0, nullptr, nullptr),
+        CALL("plan", halocline_plan_create, job_, &options, nullptr),
+        CALL("sum", halocline_sum_create, job_, 1, nullptr),
+#undef CALL
+    };
+
+    for (const auto& call : calls) {
+        EXPECT_EQ(call.status, HALOCLINE_INPUT_ERROR) << call.function;
+        EXPECT_TRUE(call.text.starts_with(std::string("'") + call.handle + "' is NULL")) << call.function << call.text;
+    }
+}
+
 TEST_F(CErrors, NullIsNamed) {
     EXPECT_EQ(halocline_job_from_environment(nullptr, nullptr), HALOCLINE_INPUT_ERROR);
     expect_text("'job' is NULL");
@@ -65,25 +118,50 @@ TEST_F(CErrors, NullIsNamed) {
     halocline_job* other = job_;
     EXPECT_EQ(halocline_job_from_mpi(nullptr, 8, nullptr, &other), HALOCLINE_INPUT_ERROR);
     EXPECT_EQ(other, nullptr);
-    EXPECT_EQ(halocline_window_init(nullptr), HALOCLINE_INPUT_ERROR);
-    EXPECT_EQ(halocline_window_post(nullptr, 1), HALOCLINE_INPUT_ERROR);
-    EXPECT_EQ(halocline_window_wait(nullptr), HALOCLINE_INPUT_ERROR);
-    expect_text("'window' is NULL");
-    double value = 0;
-    EXPECT_EQ(halocline_sum_over_ranks(nullptr, &value, 1), HALOCLINE_INPUT_ERROR);
-    EXPECT_EQ(halocline_maximum_over_ranks(nullptr, &value, 1), HALOCLINE_INPUT_ERROR);
-    EXPECT_EQ(halocline_sum_finish(nullptr, &value, 1), HALOCLINE_INPUT_ERROR);
-    expect_text("'sum' is NULL");
+    double value = 2;
     halocline_sum* sum = nullptr;
     ASSERT_EQ(halocline_sum_create(job_, 2, &sum), HALOCLINE_OK);
     EXPECT_EQ(halocline_sum_over_ranks(sum, nullptr, 2), HALOCLINE_INPUT_ERROR);
     expect_text("'values' is NULL");
     EXPECT_EQ(halocline_sum_over_ranks(sum, nullptr, 0), HALOCLINE_OK);
+    halocline_sum_start(sum, &value, 1);
+    EXPECT_EQ(halocline_sum_finish(sum, nullptr, 1), HALOCLINE_INPUT_ERROR);
+    expect_text("'values' is NULL");
+    EXPECT_EQ(halocline_sum_finish(sum, &value, 1), HALOCLINE_OK);
     halocline_sum_start(sum, nullptr, 1);
     EXPECT_EQ(halocline_sum_finish(sum, &value, 1), HALOCLINE_MISUSED);
     halocline_sum_free(sum);
-    EXPECT_EQ(halocline_plan_finish(nullptr), HALOCLINE_INPUT_ERROR);
-    expect_text("'plan' is NULL");
+}
+
+/// A peer that died with others may be seen to close its end first; the reason is in the failure record.
+TEST_F(CErrors, ADeathBehindAClosedEndIsTheCodeToo) {
+    using halocline::comm::status;
+    const auto checked = [&](status s) {
+        return halocline::c::checked(s, job_->value, [] { return std::string("a peer"); });
+    };
+    EXPECT_EQ(checked(status::aborted), HALOCLINE_ABORTED);
+    expect_text("closed its end");
+
+    job_->value.core().publish(status::peer_died, 0, "was killed");
+
+    EXPECT_EQ(checked(status::aborted), HALOCLINE_PEER_DIED);
+    expect_text("was killed");
+    EXPECT_EQ(halocline_error_rank(), 0);
+    EXPECT_EQ(checked(status::wrong_data), HALOCLINE_WRONG_DATA);
+    EXPECT_EQ(halocline::c::told_by(status::misused, [] { throw halocline::input_error("a wrong call"); }),
+              HALOCLINE_MISUSED);
+}
+
+TEST_F(CErrors, ATextForWhichThereIsNoMemoryIsEmpty) {
+    const halocline::input_error e("an error whose text is longer than what a string has room for by itself");
+    halocline_status s = HALOCLINE_OK;
+    {
+        const halocline_test::without_memory none;
+        s = halocline::c::guarded([&] { throw e; });
+    }
+
+    EXPECT_EQ(s, HALOCLINE_INPUT_ERROR);
+    EXPECT_STREQ(halocline_error(), "");
 }
 
 /// What a collective function throws on every rank when one is out of memory.
@@ -284,6 +362,10 @@ TEST_F(CErrors, OfSeveralMisusesTheFirstIsTold) {
     });
 }
 
+void pack_twos(void* /*context*/, int /*face*/, const int32_t* /*sites*/, int64_t count, void* target) {
+    std::fill_n(static_cast<double*>(target), count, 2.0);
+}
+
 TEST_F(CErrors, StepsAllocateNothing) {
     halocline_connection* c = nullptr;
     halocline_window *out = nullptr, *in = nullptr;
@@ -293,17 +375,43 @@ TEST_F(CErrors, StepsAllocateNothing) {
     ASSERT_EQ(halocline_recv_window_create(c, HALOCLINE_DOUBLE, 100, to.data(), &in), HALOCLINE_OK);
     ASSERT_EQ(halocline_connection_connect(c), HALOCLINE_OK) << halocline_error();
 
+    const halocline_plan_options options = faces_in_t(nullptr);
+    halocline_plan* plan = nullptr;
+    halocline_sum* sum = nullptr;
+    ASSERT_EQ(halocline_plan_create(job_, &options, &plan), HALOCLINE_OK) << halocline_error();
+    ASSERT_EQ(halocline_sum_create(job_, 3, &sum), HALOCLINE_OK) << halocline_error();
+    const std::vector<double> field(4 * 4 * 4 * 4, 1.5);
+    double values[3]{1, 2, 3};
+    const auto finish = [&] {
+        while (halocline_plan_test(plan) == 0) {
+        }
+        return halocline_plan_finish(plan);
+    };
+
     int bad = 0;
     const std::uint64_t made = halocline_test::allocations_in([&] {
         for (int k = 0; k < 10; ++k) {
             bad += halocline_window_init(in) + halocline_window_init(out) + halocline_window_post(out, 100) +
                    halocline_window_post(in, 0) + halocline_window_wait(in) + halocline_window_wait(out);
+            halocline_plan_start(plan, field.data());
+            bad += finish();
+            halocline_plan_start_packed(plan, pack_twos, nullptr);
+            bad += finish();
+            bad += halocline_sum_over_ranks(sum, values, 3) + halocline_maximum_over_ranks(sum, values, 2);
+            halocline_sum_start(sum, values, 3);
+            while (halocline_sum_test(sum) == 0) {
+            }
+            bad += halocline_sum_finish(sum, values, 3);
         }
     });
 
     EXPECT_EQ(bad, 0);
     EXPECT_EQ(made, 0U);
     EXPECT_EQ(to, from);
+    EXPECT_EQ(*static_cast<const double*>(halocline_plan_ghost(plan, 0)), 2);
+    EXPECT_EQ(values[2], 3);
+    halocline_sum_free(sum);
+    halocline_plan_free(plan);
     halocline_connection_free(c); // before its windows: any order works
     halocline_window_free(out);
     halocline_window_free(in);

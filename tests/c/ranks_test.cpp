@@ -149,6 +149,25 @@ TEST_F(CRanks, ASumThatOneRankHasNoPlaceForIsRefusedOnBoth) {
     EXPECT_EQ(sum, nullptr);
 }
 
+// The other would wait for its values until the deadline.
+TEST_F(CRanks, ValuesThatAreNullOnOneRankEndTheSumOfBoth) {
+    for (const std::size_t count : {2, 5}) {
+        for (const auto call : {halocline_sum_over_ranks, halocline_maximum_over_ranks}) {
+            halocline_sum* sum = nullptr;
+            ASSERT_EQ(halocline_sum_create(job_, 5, &sum), HALOCLINE_OK) << halocline_error();
+            std::array<double, 5> values{};
+
+            const halocline_status s = call(sum, first() ? values.data() : nullptr, count);
+
+            EXPECT_EQ(s, first() ? HALOCLINE_WRONG_DATA : HALOCLINE_INPUT_ERROR) << halocline_error();
+            const std::string told = first() ? "rank 1 " : "'values' is NULL";
+            EXPECT_NE(std::string(halocline_error()).find(told), std::string::npos) << halocline_error();
+            meet();
+            halocline_sum_free(sum);
+        }
+    }
+}
+
 TEST_F(CRanks, AbortEndsTheOtherRanksWaitWithItsReason) {
     halocline_sum* sum = nullptr;
     ASSERT_EQ(halocline_sum_create(job_, 1, &sum), HALOCLINE_OK) << halocline_error();

@@ -8,10 +8,12 @@
 
 namespace {
 std::atomic<std::uint64_t> count{0}, bytes_in_all{0};
+thread_local bool has_memory = true;
 
 void* counted_or_null(std::size_t bytes, std::size_t alignment = alignof(std::max_align_t)) noexcept {
     count.fetch_add(1, std::memory_order_relaxed);
     bytes_in_all.fetch_add(bytes, std::memory_order_relaxed);
+    if (!has_memory) return nullptr;
     return alignment <= alignof(std::max_align_t)
                ? std::malloc(bytes ? bytes : 1)
                : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
@@ -25,6 +27,8 @@ void* counted(std::size_t bytes, std::align_val_t alignment = std::align_val_t{a
 } // namespace
 
 namespace halocline_test {
+without_memory::without_memory() noexcept { has_memory = false; }
+without_memory::~without_memory() { has_memory = true; }
 std::uint64_t allocations() noexcept { return count.load(std::memory_order_relaxed); }
 std::uint64_t allocated_bytes() noexcept { return bytes_in_all.load(std::memory_order_relaxed); }
 } // namespace halocline_test

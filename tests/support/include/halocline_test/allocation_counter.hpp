@@ -1,10 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts heap allocations of the whole test program: the proof that a hot path makes none.
+// Counts heap allocations of the whole test program: the proof that a hot path makes none. They can be made to fail.
 #pragma once
 
 #include <cstdint>
 
 namespace halocline_test {
+
+/// While it exists, operator new fails in this thread.
+class without_memory {
+  public:
+    without_memory() noexcept;
+    ~without_memory();
+    without_memory(const without_memory&) = delete;
+    without_memory& operator=(const without_memory&) = delete;
+};
 
 /// Number of calls of operator new since the program started, in all threads.
 std::uint64_t allocations() noexcept;
