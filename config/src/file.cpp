@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -23,18 +22,27 @@ std::string position(const std::string& path, const toml::source_region& region)
     return path + ":" + std::to_string(region.begin.line) + ":" + std::to_string(region.begin.column);
 }
 
+/// With a point, an exponent or "inf": a key of whole numbers must not take 1e3 and refuse 1e5.
+std::string text_of(double value) {
+    const std::string text = show_real(value);
+    return text.find_first_not_of("-0123456789") == std::string::npos ? text + ".0" : text;
+}
+
 /// A TOML value as text, as on the command line.  Err: std::invalid_argument.
 std::string text_of(const toml::node& node) {
     if (const auto* s = node.as_string()) return s->get();
     if (const auto* i = node.as_integer()) return std::to_string(i->get());
-    if (const auto* d = node.as_floating_point()) return show_real(d->get());
+    if (const auto* d = node.as_floating_point()) return text_of(d->get());
     if (const auto* b = node.as_boolean()) return b->get() ? "true" : "false";
     if (const auto* array = node.as_array()) {
         const bool numbers = array->is_homogeneous(toml::node_type::integer);
         std::string text;
-        for (const auto& item : *array) {
+        for (std::size_t i = 0; i < array->size(); ++i) {
+            const toml::node& item = *array->get(i);
             if (item.is_array() || item.is_table()) expected("a flat array");
-            text += (text.empty() ? "" : numbers ? "." : ",") + text_of(item);
+            const std::string one = text_of(item);
+            if (one.empty()) expected("an array without empty texts");
+            text += (i == 0 ? "" : numbers ? "." : ",") + one;
         }
         return text;
     }
@@ -99,8 +107,10 @@ void check_depth(const std::string& path, std::string_view text) {
 
 std::string text_of_file(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    std::string text(largest_file, '\0');
+    file.read(text.data(), static_cast<std::streamsize>(text.size())); // iterators of its buffer would throw
     if (!file.is_open() || file.bad()) throw config_error("", "config file '" + path + "': can't be read");
+    text.resize(static_cast<std::size_t>(file.gcount()));
     return text;
 }
 

@@ -25,6 +25,7 @@ struct run {
     std::string device{};
     bool hot = false;
     int coarse_steps = 1;
+    std::vector<std::string> names{"a"};
 };
 
 const std::vector<config::key<run>>& keys() {
@@ -33,8 +34,9 @@ const std::vector<config::key<run>>& keys() {
         integer_key<run>({"hmc", "steps", "trajectories"}, &run::steps, 1, 1000),
         real_key<run>({"hmc", "beta", "coupling"}, &run::beta, 0, 1e3, "a number from 0 to 1000"),
         switch_key<run>({"hmc", "hot", "start"}, &run::hot),
-        text_key<run>({"hmc", "device", "of a host"}, &run::device, may_differ::between_hosts),
+        text_key<run>({"hmc", "device", "of a host", "HALOCLINE_DEVICE"}, &run::device, may_differ::between_hosts),
         integer_key<run>({"level.0", "steps", "of the coarse level"}, &run::coarse_steps, 1, 1000),
+        allow_array(make_key<run>({"level.0", "names", "of its vectors"}, &run::names, read_list, show_list)),
     };
     return all;
 }
@@ -78,10 +80,27 @@ TEST_F(Reader, LaterWordsOverrideEarlierOnesAndOriginsAreKept) {
     EXPECT_EQ(reader_.as_given("level.0.steps"), path_ + ":5:9: [[level]] number 0, steps = 3");
 }
 
+TEST_F(Reader, AShortVariableOverridesTheFileAndTheLongOneBoth) {
+    read("[hmc]\ndevice = 'of the file'\n");
+    const auto device_with = [&](const char* brief, const char* full) {
+        setenv("HALOCLINE_DEVICE", brief, 1);
+        if (full != nullptr) setenv("HALOCLINE_HMC_DEVICE", full, 1);
+        reader_.read_environment();
+        unsetenv("HALOCLINE_DEVICE");
+        unsetenv("HALOCLINE_HMC_DEVICE");
+        return reader_.values().device + " by " + reader_.origin("hmc.device");
+    };
+
+    EXPECT_EQ(device_with("", nullptr), "of the file by " + path_ + ":2:10");
+    EXPECT_EQ(device_with("mlx5_0", nullptr), "mlx5_0 by HALOCLINE_DEVICE");
+    EXPECT_EQ(device_with("mlx5_0", "mlx5_1"), "mlx5_1 by HALOCLINE_HMC_DEVICE");
+}
+
 TEST_F(Reader, WhatMustBeAlikeLeavesHostsOut) {
     reader_.set("hmc.device", "mlx5_0", "--device");
 
-    EXPECT_EQ(reader_.effective(), "hmc.steps = 100\nhmc.beta = 6\nhmc.hot = false\nlevel.0.steps = 1\n");
+    EXPECT_EQ(reader_.effective(), "hmc.steps = 100\nhmc.beta = 6\nhmc.hot = false\nlevel.0.steps = 1\n"
+                                   "level.0.names = a\n");
 }
 
 TEST_F(Reader, NumbersAreReadAndShownAlikeInEveryLocale) {
@@ -109,6 +128,26 @@ TEST_F(Reader, ErrorsNameThePlaceAndWhatWouldBeRight) {
               ":2:1: unknown section [[level]] number 1; there can be 1, from number 0");
     EXPECT_EQ(refused("seed = 1\n"), ":1:8: unknown key 'seed' at the top; keys stand in [hmc], [[level]]");
     EXPECT_NE(refused("[hmc\n").find(":1:"), std::string::npos);
+}
+
+/// Otherwise ["", "a"] would be read as a list of one.
+TEST_F(Reader, NoItemOfAnArrayIsDropped) {
+    for (const std::string list : {"['', 'a']", "['a', '']", "['']"})
+        EXPECT_EQ(refused("[[level]]\nnames = " + list + "\n"),
+                  ":2:9: [[level]] number 0, names: expected an array without empty texts");
+    EXPECT_EQ(refused("[[level]]\nnames = ['b', 'c']\n"), "");
+    EXPECT_EQ(reader_.values().names, (std::vector<std::string>{"b", "c"}));
+}
+
+/// Whether its value is whole or not.
+TEST_F(Reader, ARealNumberIsNoWholeOne) {
+    EXPECT_EQ(refused("[hmc]\nsteps = 1e2\n"), ":2:9: [hmc] steps = '100.0': expected a whole number from 1 to 1000");
+    EXPECT_NE(refused("[hmc]\nsteps = 1e25\n"), "");
+    EXPECT_NE(refused("[hmc]\nsteps = 2.5\n"), "");
+    EXPECT_EQ(refused("[hmc]\nbeta = 1e2\n"), "");
+    EXPECT_EQ(reader_.values().beta, 100);
+    EXPECT_EQ(refused("[hmc]\nbeta = 5\n"), "");
+    EXPECT_EQ(reader_.values().beta, 5);
 }
 
 TEST_F(Reader, AnAbbreviationIsNearWhatItStandsFor) {
@@ -224,6 +263,7 @@ TEST_F(Reader, WhatIsNoFileOfSettingsIsRefused) {
 
     EXPECT_NE(refusal("/nowhere/run.toml").find("No such file"), std::string::npos);
     EXPECT_NE(refusal("/dev/null").find("is not a regular file"), std::string::npos);
+    EXPECT_EQ(refusal("/proc/self/mem"), "config file '/proc/self/mem': can't be read"); // opened, but not read
     EXPECT_NE(refusal(folder_ / "large.toml").find("1048577 bytes; the limit is 1048576"), std::string::npos);
 }
 

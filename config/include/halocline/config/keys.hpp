@@ -16,6 +16,7 @@ namespace halocline::config {
 /// Where a key belongs and what it means.
 struct key_name {
     std::string section, name, description;
+    std::string short_variable{}; ///< one more variable for it, which environment() overrides; "": none
 
     /// "comm.transports", "level.0.blocks".
     [[nodiscard]] std::string path() const { return section + "." + name; }

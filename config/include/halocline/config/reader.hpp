@@ -70,10 +70,14 @@ class reader {
         if (const char* path = std::getenv(file_variable); path != nullptr && *path != '\0')
             read_file(path, other_sections::left_alone);
     }
-    /// HALOCLINE_<SECTION>_<KEY>.  Err: config_error, also for a variable that nearly matches one of these.
+    /// HALOCLINE_<SECTION>_<KEY>, and before it the key's short variable, unless that is empty.  Err: config_error, also
+    /// for a variable that nearly matches one of these.
     void read_environment() {
-        for (const auto& k : *keys_)
+        for (const auto& k : *keys_) {
+            const char* const brief = k.short_variable.empty() ? nullptr : std::getenv(k.short_variable.c_str());
+            if (brief != nullptr && *brief != '\0') set(k.path(), brief, k.short_variable);
             if (const char* text = std::getenv(k.environment().c_str())) set(k.path(), text, k.environment());
+        }
         refuse_misspelt_variables(names_);
     }
     /// `where` names the origin in messages, e.g. "--blocks".  Err: config_error.
