@@ -68,7 +68,9 @@ int launcher::run() {
 
 void launcher::start() {
     if (!settings_.config.empty()) setenv(config::file_variable, settings_.config.c_str(), 1);
-    if (!settings_.network.empty()) setenv("HALOCLINE_NETWORK", settings_.network.c_str(), 1);
+    // The first overrides the file and whatever the second was; the second is for options that are fixed.
+    for (const char* variable : {"HALOCLINE_COMM_NETWORK", "HALOCLINE_NETWORK"})
+        if (!settings_.network.empty()) setenv(variable, settings_.network.c_str(), 1);
     group_plan plan;
     plan.total = settings_.ranks;
     plan.bind = settings_.bind;

@@ -164,6 +164,20 @@ TEST(Programs, NetworksThatCannotExistAreRefusedOnOneHostToo) {
             << network;
 }
 
+TEST(Programs, TheLaunchersNetworkOverridesFilesAndVariables) {
+    const scratch_folder scratch;
+    const std::string file = scratch / "job.toml";
+    std::ofstream(file) << "[comm]\nnetwork = 'nosuch0'\n";
+    for (const std::string variable : {"HALOCLINE_NETWORK", "HALOCLINE_COMM_NETWORK"}) {
+        const auto run =
+            run_command("env " + variable + "=nosuch1 " + bin + "halocline-run -n 1 --network 10.0.0.0/8 " +
+                        "--config " + file + " -- " + bin + "halocline-info " + file);
+
+        EXPECT_EQ(run.exit_code, 0) << run.err;
+        EXPECT_TRUE(contains(run.out, "10.0.0.0/8   [HALOCLINE_COMM_NETWORK]")) << run.out;
+    }
+}
+
 TEST(Programs, AWrongVariableIsAnErrorWithOneRankToo) {
     for (const std::string variable : {"HALOCLINE_GRACE_MS", "HALOCLINE_STALL_MS", "HALOCLINE_CHECK"})
         expect_one_error(run_command("env " + variable + "=wrong " + bin + "heat4d --grid 4.4.4.4 --steps 1"), 2,

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Config files and variables that override what a program asks of its job. Ranks are processes of halocline-run.
+#include "job/business_card.hpp"
+
 #include <halocline_test/comma_locale.hpp>
 #include <halocline_test/refusal.hpp>
 #include <halocline_test/run_command.hpp>
@@ -15,6 +17,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -88,6 +91,17 @@ TEST(Configured, ABadConfigFileOfOneRankIsTheErrorOfAll) {
         << text;
 }
 
+/// It can be opened: reading it fails.
+TEST(Configured, FilesThatDifferInThatOneCannotBeReadAreTheErrorOfAll) {
+    const bool bad = launched_rank() == 1;
+    if (bad) setenv(config::file_variable, "/proc/self/mem", 1);
+    const std::string text = halocline_test::refusal([] { const job j = job::from_environment(); });
+    unsetenv(config::file_variable);
+
+    EXPECT_TRUE(text.starts_with("rank 1 on ")) << text;
+    EXPECT_NE(text.find("config file '/proc/self/mem': can't be read"), std::string::npos) << text;
+}
+
 TEST(Configured, ConfigFilesThatDifferAreRefusedWithBothValues) {
     const config_file file("[faults]\ndeadline_ms = " + std::to_string(launched_rank() == 1 ? 60000 : 50000) + "\n");
 
@@ -116,6 +130,17 @@ TEST(Configured, VariablesOverrideTheFile) {
     EXPECT_TRUE(options.may_sleep);
     EXPECT_EQ(options.verbs.mtu, 2048);
     EXPECT_TRUE(options.fixed);
+}
+
+TEST(Configured, TheShortVariablesOverrideTheFileAndTheLongOnesBoth) {
+    const config_file file("[comm]\nnetwork = 'nosuch0'\nbootstrap = 'pmix'\n");
+    const variable network("HALOCLINE_NETWORK", "eth0"), bootstrap("HALOCLINE_BOOTSTRAP", "local");
+    EXPECT_EQ(configured().network, "eth0");
+    EXPECT_EQ(configured().bootstrap, "local");
+
+    const variable longer("HALOCLINE_COMM_NETWORK", "eth1"), also("HALOCLINE_COMM_BOOTSTRAP", "mpi");
+    EXPECT_EQ(configured().network, "eth1");
+    EXPECT_EQ(configured().bootstrap, "mpi");
 }
 
 TEST(Configured, FixedOptionsStay) {
@@ -173,38 +198,52 @@ TEST(Configured, AnOptionOutOfRangeOnOneRankIsTheErrorOfAll) {
     EXPECT_NE(text.find("verbs.port is 257: 1 to 255 is expected"), std::string::npos) << text;
 }
 
+/// For each key a value that is not its default.
+const std::map<std::string, std::string>& other_values() {
+    static const std::map<std::string, std::string> values{{"comm.transports", "ofi,shm"},
+                                                           {"comm.ofi_provider", "tcp;ofi_rxm"},
+                                                           {"comm.mpi_mode", "one-sided"},
+                                                           {"comm.bootstrap", "pmix"},
+                                                           {"comm.path", "packed"},
+                                                           {"comm.network", "10.1.0.0/16"},
+                                                           {"comm.slab_gib", "0.02"},
+                                                           {"comm.spin_polls", "17"},
+                                                           {"comm.may_sleep", "true"},
+                                                           {"comm.verbs_device", "mlx5_0"},
+                                                           {"comm.verbs_port", "2"},
+                                                           {"comm.verbs_gid_index", "3"},
+                                                           {"comm.verbs_mtu", "1024"},
+                                                           {"comm.verbs_largest_write", "65536"},
+                                                           {"comm.verbs_inline_bytes", "0"},
+                                                           {"faults.deadline_ms", "1234"},
+                                                           {"faults.link_timeout_ms", "2345"},
+                                                           {"faults.checksum", "true"}};
+    return values;
+}
+
+/// What ranks compare, what reports leave out, and what may differ: one list.
+TEST(Configured, OptionsOfAHostAreThoseThatRanksDoNotCompare) {
+    const auto compared = [](const job_options& options) { return own_card({}, options, "", "").options; };
+    for (const auto& k : option_keys()) {
+        job_options options;
+        const std::string before = compared(options), shown = k.show(options);
+
+        k.read(options, other_values().at(k.path()));
+
+        EXPECT_NE(k.show(options), shown) << k.path();
+        EXPECT_EQ(compared(options) == before, k.of_host) << k.path();
+    }
+}
+
 TEST(Configured, EveryOptionHasAKeyThatShowsWhatItReads) {
     job_options options;
-    const auto set = [&](const std::string& path, const std::string& text) {
-        for (const auto& k : option_keys()) {
-            if (k.path() != path) continue;
-            k.read(options, text);
-            EXPECT_EQ(k.show(options), text) << path;
-            return;
-        }
-        ADD_FAILURE() << "no key " << path;
-    };
+    for (const auto& k : option_keys()) {
+        ASSERT_TRUE(other_values().contains(k.path())) << k.path() << " is not tested";
+        k.read(options, other_values().at(k.path()));
+        EXPECT_EQ(k.show(options), other_values().at(k.path())) << k.path();
+    }
 
-    set("comm.transports", "ofi,shm");
-    set("comm.ofi_provider", "tcp;ofi_rxm");
-    set("comm.mpi_mode", "one-sided");
-    set("comm.bootstrap", "pmix");
-    set("comm.path", "packed");
-    set("comm.network", "10.1.0.0/16");
-    set("comm.slab_gib", "0.02");
-    set("comm.spin_polls", "17");
-    set("comm.may_sleep", "true");
-    set("comm.verbs_device", "mlx5_0");
-    set("comm.verbs_port", "2");
-    set("comm.verbs_gid_index", "3");
-    set("comm.verbs_mtu", "1024");
-    set("comm.verbs_largest_write", "65536");
-    set("comm.verbs_inline_bytes", "0");
-    set("faults.deadline_ms", "1234");
-    set("faults.link_timeout_ms", "2345");
-    set("faults.checksum", "true");
-
-    EXPECT_EQ(option_keys().size(), 18U) << "a key that is not tested";
+    EXPECT_EQ(option_keys().size(), other_values().size());
     EXPECT_EQ(options.slab_bytes, static_cast<std::size_t>(0.02 * (1 << 30)));
     EXPECT_EQ(options.verbs.largest_write, 65536U);
     EXPECT_EQ(options.link_timeout, std::chrono::milliseconds(2345));

@@ -94,13 +94,14 @@ std::vector<option_key> transport_keys() {
             {"comm", "mpi_mode", "how transport mpi moves messages: two-sided or one-sided"}, &job_options::mpi,
             {{"two-sided", mpi_mode::two_sided}, {"one-sided", mpi_mode::one_sided}}),
         config::make_key<job_options>(
-            {"comm", "bootstrap", "who starts the job: local, pmix, mpi; \"\": whatever started the program"},
+            {"comm", "bootstrap", "who starts the job: local, pmix, mpi; \"\": whatever started the program",
+             "HALOCLINE_BOOTSTRAP"},
             &job_options::bootstrap,
             [](const std::string& text) {
                 if (text != "" && text != "local" && text != "pmix" && text != "mpi") expected("local, pmix or mpi");
                 return text;
             },
-            std::identity{}),
+            std::identity{}, may_differ::between_hosts),
         choice_key<job_options, path>(
             {"comm", "path",
              "how messages get into memory that ranks share: direct (through the cache), streamed (past it), joint "
@@ -114,11 +115,12 @@ std::vector<option_key> transport_keys() {
              {"packed", path::packed}}),
         text_key<job_options>(
             {"comm", "network",
-             "where ranks of several hosts meet: interface, address, a.b.c.d/n; \"\": the first they share"},
+             "where ranks of several hosts meet: interface, address, a.b.c.d/n; \"\": the first they share",
+             "HALOCLINE_NETWORK"},
             &job_options::network, may_differ::between_hosts),
         slab_key(),
         integer_key<job_options>({"comm", "spin_polls", "polls before a waiting rank yields; 0: by ranks and cores"},
-                                 &job_options::spin_polls, 0, 1'000'000'000),
+                                 &job_options::spin_polls, 0, 1'000'000'000, may_differ::between_hosts),
         switch_key<job_options>(
             {"comm", "may_sleep", "waits of more than 1 ms sleep between polls: kinder to other jobs, slower to wake"},
             &job_options::may_sleep, may_differ::between_hosts),
@@ -147,14 +149,15 @@ std::vector<option_key> verbs_keys() {
                     expected("256, 512, 1024, 2048 or 4096, or 0");
                 return mtu;
             },
-            [](int mtu) { return std::to_string(mtu); }),
+            [](int mtu) { return std::to_string(mtu); }, may_differ::between_hosts),
         integer_key<job_options>(
             {"comm", "verbs_largest_write", "longer messages are several RDMA writes; 0: what the device can do"},
             [](auto& o) -> auto& { return o.verbs.largest_write; }, std::size_t{0},
-            std::size_t{std::numeric_limits<int>::max()}),
+            std::size_t{std::numeric_limits<int>::max()}, may_differ::between_hosts),
         integer_key<job_options>(
             {"comm", "verbs_inline_bytes", "messages up to this travel in the work request; 0: none"},
-            [](auto& o) -> auto& { return o.verbs.inline_bytes; }, inline_sizes.lowest, inline_sizes.highest),
+            [](auto& o) -> auto& { return o.verbs.inline_bytes; }, inline_sizes.lowest, inline_sizes.highest,
+            may_differ::between_hosts),
     };
 }
 
