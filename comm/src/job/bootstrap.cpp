@@ -35,10 +35,13 @@ void check_limits(const std::vector<business_card>& cards, std::size_t slab_byte
             throw input_error(who(r) + " may open " + std::to_string(cards[r].descriptor_room) +
                               " files more, but to meet the other ranks of the job takes " + std::to_string(needed) +
                               "; raise 'ulimit -n'");
-        if (others <= cards[r].address_room / slab_bytes) continue;
-        throw input_error(who(r) + " can map " + std::to_string(cards[r].address_room >> 20) +
-                          " MiB more, but the slabs of the " + std::to_string(others) + " other ranks there take " +
-                          std::to_string(others * slab_bytes >> 20) + " MiB of address space; " + limit_remedy("-v"));
+        // The last slab that is mapped needs room to be aligned in.
+        const std::uint64_t room = cards[r].address_room, spare = slab_mapping::room_to_align;
+        if (others <= (room > spare ? room - spare : 0) / slab_bytes) continue;
+        throw input_error(who(r) + " can map " + std::to_string(room >> 20) + " MiB more, but the slabs of the " +
+                          std::to_string(others) + " other ranks there take " +
+                          std::to_string((others * slab_bytes + spare) >> 20) + " MiB of address space; " +
+                          limit_remedy("-v"));
     }
 }
 

@@ -50,6 +50,14 @@ std::string limit_remedy(const char* limit) {
 
 namespace {
 
+/// A file in memory, without a name. Where vm.memfd_noexec is 2 it may only be one that can't be executed, which kernels
+/// before 6.3 don't know.
+int file_of_slab() {
+    constexpr unsigned not_executable = 0x0008; // MFD_NOEXEC_SEAL, not yet in every C library; can be sealed further
+    const int fd = memfd_create("halocline-slab", MFD_CLOEXEC | not_executable);
+    return fd >= 0 || errno != EINVAL ? fd : memfd_create("halocline-slab", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+}
+
 std::size_t slab_size(std::size_t bytes) {
     if (bytes > most_bytes) {
         throw input_error("cannot make a slab of " + mebibytes(bytes) + ": a process has " + mebibytes(most_bytes) +
@@ -62,7 +70,8 @@ std::size_t slab_size(std::size_t bytes) {
 
 slab_mapping::slab_mapping(int fd, std::size_t bytes) : bytes_(bytes) {
     // At a multiple of a huge page, inside a larger reservation: otherwise each page of 4 KiB would be mapped singly.
-    const std::size_t room = bytes + huge_page;
+    static_assert(room_to_align == huge_page);
+    const std::size_t room = bytes + room_to_align;
     void* p = mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p != MAP_FAILED) {
         std::byte* const reserved = static_cast<std::byte*>(p);
@@ -104,7 +113,7 @@ slab_mapping::~slab_mapping() {
 }
 
 node_slab::node_slab(std::size_t bytes) : bytes_(slab_size(bytes == 0 ? default_bytes : bytes)) {
-    fd_ = memfd_create("halocline-slab", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    fd_ = file_of_slab();
     if (fd_ < 0) throw error(std::string("cannot make a slab: memfd_create: ") + std::strerror(errno));
     try {
         rlimit file{}; // exceeding it would raise SIGXFSZ instead of returning an error
@@ -189,15 +198,19 @@ void* node_slab::take(std::size_t bytes, std::size_t alignment, std::size_t from
     return nullptr;
 }
 
-void* node_slab::use(std::map<std::size_t, std::size_t>::iterator it, std::size_t at, std::size_t need) {
+void* node_slab::use(pieces::iterator it, std::size_t at, std::size_t need) {
     const auto [start, size] = *it;
-    const std::size_t end = start + size;
+    const std::size_t rest = start + size - at - need;
+    pieces made; // first, so that nothing has changed if there is no memory for them
+    made.emplace(at, need);
+    if (rest > 0) made.emplace(at + need, rest);
+    taken_.insert(made.extract(at));
     if (at == start) {
         free_.erase(it);
     } else {
         it->second = at - start;
     }
-    if (at + need < end) free_.emplace(at + need, end - at - need);
+    if (rest > 0) free_.insert(made.extract(at + need));
     used_ += need;
     peak_ = std::max(peak_, used_);
     return base() + at;
@@ -239,14 +252,14 @@ void node_slab::throw_full(std::size_t bytes) const {
                     mebibytes(bytes_) + "; choose a larger slab (job_options::slab_bytes)");
 }
 
-void node_slab::do_deallocate(void* p, std::size_t bytes, std::size_t) {
+void node_slab::do_deallocate(void* p, std::size_t, std::size_t) {
     const std::lock_guard lock(mutex_);
-    const std::size_t start = static_cast<std::size_t>(static_cast<std::byte*>(p) - base());
-    const std::size_t size = round_up(std::max<std::size_t>(bytes, 1), granule);
-    if (is_pinned(start, size)) {
-        deferred_.emplace(start, size);
+    auto block = taken_.extract(offset_of(p));
+    if (block.empty()) return; // given back before
+    if (is_pinned(block.key(), block.mapped())) {
+        deferred_.insert(std::move(block));
     } else {
-        give_back(start, size);
+        give_back(std::move(block));
     }
 }
 
@@ -270,26 +283,24 @@ void node_slab::unpin(const void* p) noexcept {
     if (after == deferred_.begin()) return;
     const auto [start, size] = *std::prev(after);
     if (offset >= start + size || is_pinned(start, size)) return;
-    deferred_.erase(start);
-    give_back(start, size);
+    give_back(deferred_.extract(start));
 }
 
-void node_slab::give_back(std::size_t start, std::size_t size) {
-    used_ -= size;
-    const auto next = free_.lower_bound(start);
+void node_slab::give_back(pieces::node_type block) noexcept {
+    used_ -= block.mapped();
+    auto next = free_.lower_bound(block.key());
+    if (next != free_.end() && next->first == block.key() + block.mapped()) {
+        block.mapped() += next->second;
+        next = free_.erase(next);
+    }
     if (next != free_.begin()) {
         const auto before = std::prev(next);
-        if (before->first + before->second == start) {
-            start = before->first;
-            size += before->second;
-            free_.erase(before);
+        if (before->first + before->second == block.key()) {
+            before->second += block.mapped();
+            return;
         }
     }
-    if (next != free_.end() && next->first == start + size) {
-        size += next->second;
-        free_.erase(next);
-    }
-    free_.emplace(start, size);
+    free_.insert(std::move(block));
 }
 
 } // namespace halocline::comm

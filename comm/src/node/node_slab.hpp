@@ -28,6 +28,9 @@ class slab_mapping {
     ~slab_mapping();
     [[nodiscard]] std::byte* base() const { return base_; }
 
+    /// What it takes of the address space for a moment, beyond its own size.
+    static constexpr std::size_t room_to_align = std::size_t{2} << 20;
+
   private:
     std::byte* base_ = nullptr;
     std::size_t bytes_ = 0;
@@ -74,6 +77,9 @@ class node_slab final : public slab {
     static constexpr std::size_t default_bytes = std::size_t{64} << 30;
 
   private:
+    /// Offset and bytes. Memory that is given back brings the node along that it needs, so that this takes no memory.
+    using pieces = std::map<std::size_t, std::size_t>;
+
     void* do_allocate(std::size_t bytes, std::size_t alignment) override;
     void do_deallocate(void* p, std::size_t bytes, std::size_t alignment) override;
     [[nodiscard]] bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
@@ -81,18 +87,19 @@ class node_slab final : public slab {
     /// First fit at or after `from`; nullptr: there is none.  Pre: mutex_ is held.
     void* take(std::size_t bytes, std::size_t alignment, std::size_t from);
     /// Counts [at, at + need) of the free piece `it` as used.
-    void* use(std::map<std::size_t, std::size_t>::iterator it, std::size_t at, std::size_t need);
+    void* use(pieces::iterator it, std::size_t at, std::size_t need);
     [[noreturn]] void throw_full(std::size_t bytes) const;
-    void give_back(std::size_t start, std::size_t size);
+    void give_back(pieces::node_type block) noexcept;
     [[nodiscard]] bool is_pinned(std::size_t start, std::size_t size) const;
 
     int fd_ = -1;
     std::size_t bytes_ = 0;
     slab_mapping mapping_;
     mutable std::mutex mutex_;
-    std::map<std::size_t, std::size_t> free_;     // offset -> bytes, no two adjacent
-    std::map<std::size_t, int> pins_;             // offset -> number of pins
-    std::map<std::size_t, std::size_t> deferred_; // offset -> bytes: given back while pinned
+    pieces free_;                     // no two adjacent
+    pieces taken_;                    // blocks
+    pieces deferred_;                 // those that were given back while pinned
+    std::map<std::size_t, int> pins_; // offset -> number of pins
     std::size_t committed_ = 0, huge_ = 0, used_ = 0, peak_ = 0;
     bool can_be_huge_ = true;
     std::optional<at_fork> child_; // which gets a copy of what it writes: its program may change fields

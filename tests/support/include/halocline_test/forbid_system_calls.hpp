@@ -43,6 +43,23 @@ inline void forbid_system_calls(bool may_yield = false) {
     return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
 
+/// From now on this system call of this thread, and of what it starts, fails with that error if the bit of its second
+/// argument is as `set` says.  False: calls can't be filtered here.
+[[nodiscard]] inline bool refuse_system_call_by_flag(int number, unsigned bit, bool set, int error) {
+    constexpr unsigned low_half = offsetof(seccomp_data, args) + sizeof(seccomp_data::args[0]); // on x86-64
+    const auto refuse = static_cast<unsigned char>(set ? 0 : 1), allow = static_cast<unsigned char>(1 - refuse);
+    sock_filter program[] = {
+        {BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
+        {BPF_JMP | BPF_JEQ | BPF_K, 0, 3, static_cast<unsigned>(number)},
+        {BPF_LD | BPF_W | BPF_ABS, 0, 0, low_half},
+        {BPF_JMP | BPF_JSET | BPF_K, refuse, allow, bit},
+        {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | static_cast<unsigned>(error)},
+        {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW},
+    };
+    const sock_fprog filter{std::size(program), program};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
 /// From now on it fails with that error, by default as if it were not permitted.
 inline void refuse_system_call(int number, int error = EPERM) {
     if (!filter_system_call(number, SECCOMP_RET_ERRNO | static_cast<unsigned>(error))) std::_Exit(99);
