@@ -80,6 +80,7 @@ class node {
     std::function<void(int rank)> at_start = [](int) {}; ///< called before a rank listens
     std::function<void(int rank)> at_last = [](int) {};  ///< called before it connects
     bool knows_pids = true;                              ///< otherwise each is in a pid namespace of its own
+    bool knows_hosts = false;                            ///< each rank's host has a name of its own
     std::function<std::string(job_core&)> body = [](job_core&) { return std::string(); }; ///< once it has connected
 
   private:
@@ -91,6 +92,7 @@ class node {
             job_options options;
             options.deadline = 20s;
             job_core core(rank, ranks, options, "a test", std::make_shared<node_slab>(std::size_t{2} << 20));
+            for (rank_info& m : core.members) m.host = "host" + (knows_hosts ? std::to_string(m.rank) : "");
             unix_listener listener(backlog);
             std::ranges::copy(listener.name(), place_->name[rank].begin());
             place_->pid[rank] = getpid();
@@ -175,6 +177,29 @@ TEST(NearConnect, ARankThatCanReceiveNoSlabSaysSo) {
     };
 
     expect_remedy_on_every_rank(n.connect(), "can't be received");
+}
+
+/// As on two hosts that look like one: nothing there has the socket's name, or the process's number.
+TEST(NearConnect, ARankThatIsNotThereMayBeOnAnotherHost) {
+    for (const bool knows_hosts : {false, true}) {
+        for (const bool knows_pids : {false, true}) {
+            node n(3);
+            n.late = 3;
+            n.knows_hosts = knows_hosts;
+            n.knows_pids = knows_pids;
+            n.at_last = [](int rank) {
+                if (rank == 0) kill(getpid(), SIGKILL);
+                std::this_thread::sleep_for(200ms); // until it is gone
+            };
+
+            const std::string told = n.connect()[2];
+
+            const char* const how =
+                knows_hosts ? "rank 0 is not there: it died, or its host is another" : "rank 0 died";
+            EXPECT_NE(told.find(how), std::string::npos) << told;
+            EXPECT_EQ(told.find("HALOCLINE_NODE") != std::string::npos, knows_hosts) << told;
+        }
+    }
 }
 
 TEST(NearConnect, ADeathIsSeenByARankThatMayNotOpenTwoDescriptorsPerPeer) {

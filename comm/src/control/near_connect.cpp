@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstddef>
 #include <cstring>
+#include <string_view>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -144,7 +145,8 @@ class socket_plane::near_connector {
     [[nodiscard]] bool is_from_job(const greeting& theirs) const;
     void answer_others();
     void map(const link& l, const greeting& theirs);
-    void died(const link& l);
+    [[nodiscard]] std::string how_missed(const link& l) const;
+    void died(const link& l, std::string_view how = "");
     [[nodiscard]] std::size_t index(const link& l) const { return static_cast<std::size_t>(plane_.link_of_[l.rank]); }
 
     static constexpr const char *connecting = "the ranks of this node to connect",
@@ -214,7 +216,7 @@ void socket_plane::near_connector::connect_to(link& l, const std::string& socket
     socklen_t length = 0;
     const sockaddr_un a = address_of(socket_name, length);
     if (connect(socket.fd(), reinterpret_cast<const sockaddr*>(&a), length) != 0) {
-        if (errno == ECONNREFUSED) died(l);
+        if (errno == ECONNREFUSED) died(l, how_missed(l));
         // EAGAIN: the backlog is full, which net.core.somaxconn may have made smaller than the number of ranks.
         if (errno != EAGAIN && errno != EINTR) fail_system("cannot connect to " + core_.name_of(l.rank));
         must_retry_ = true;
@@ -308,7 +310,7 @@ void socket_plane::near_connector::accept_all() {
 
 void socket_plane::near_connector::look_for_dead() {
     for (const link& l : plane_.links_)
-        if (!is_done(l) && has_ended(l)) died(l);
+        if (!is_done(l) && has_ended(l)) died(l, l.process ? "" : how_missed(l));
 }
 
 bool socket_plane::near_connector::has_ended(const link& l) const {
@@ -348,8 +350,16 @@ void socket_plane::near_connector::map(const link& l, const greeting& theirs) {
         core_.publish(end->why, end->culprit, end->text); // before it is itself taken for dead
 }
 
-void socket_plane::near_connector::died(const link& l) {
-    core_.publish(status::peer_died, l.rank, "");
+/// How to report a rank whose socket is not there, or whose process; "": it died. Boot and network namespace, by which
+/// ranks are taken for those of one node, are also alike on virtual machines that were started from one snapshot.
+std::string socket_plane::near_connector::how_missed(const link& l) const {
+    if (l.socket || core_.members[l.rank].host == core_.members[core_.rank].host) return "";
+    return "is not there: it died, or its host is another one with the same /proc/sys/kernel/random/boot_id, like a "
+           "virtual machine of the same snapshot (then set HALOCLINE_NODE to another text on each host)";
+}
+
+void socket_plane::near_connector::died(const link& l, std::string_view how) {
+    core_.publish(status::peer_died, l.rank, how);
     core_.check_or_raise(l.rank, since_, operation_);
 }
 

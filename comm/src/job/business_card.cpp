@@ -29,7 +29,11 @@ std::string first_line(const char* path) {
     return line;
 }
 
-std::string kernel_id() { return first_line("/proc/sys/kernel/random/boot_id"); }
+/// Without /proc at least hosts of other names differ.
+std::string kernel_id() {
+    const std::string boot = first_line("/proc/sys/kernel/random/boot_id");
+    return boot.empty() ? "of host " + host_name() : boot;
+}
 
 /// `link`: e.g. "/proc/self/ns/net".
 std::string namespace_id(const char* link) {
