@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a job's end is reported within a node.
 #include "job/job_core.hpp"
+#include "job/process_look.hpp"
 
 #include <halocline/comm/job.hpp>
 
@@ -9,10 +10,13 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 
 namespace {
 
@@ -49,6 +53,23 @@ TEST(EndOfJob, ItsFirstWordsStayThoughASlowWriterFinishesAfterThem) {
         EXPECT_EQ(record.end(), end);
         EXPECT_STREQ(end->text, "in its place");
     });
+}
+
+/// For example while it frees its memory, its sockets already closed.
+TEST(EndOfJob, AProcessThatIsEndedIsToldFromOneThatRuns) {
+    const pid_t child = fork();
+    if (child == 0) {
+        pause();
+        _exit(0);
+    }
+    EXPECT_FALSE(look_at(std::to_string(child)).ends);
+
+    kill(child, SIGKILL);
+    siginfo_t how{};
+    waitid(P_PID, child, &how, WEXITED | WNOWAIT); // so that it is still to be seen
+    EXPECT_TRUE(look_at(std::to_string(child)).ends);
+
+    waitpid(child, nullptr, 0);
 }
 
 TEST(EndOfJob, ARankThatFailsMeanwhileWaitsForItsWords) {

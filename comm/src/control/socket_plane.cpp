@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "socket_plane.hpp"
 
+#include "job/process_look.hpp"
 #include "wire.hpp"
 
 #include <halocline/comm/clock.hpp>
@@ -229,7 +230,12 @@ bool socket_plane::lives_on(const link& l) noexcept {
         const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - steady::now());
         ended = poll(&p, 1, std::max(0, static_cast<int>(left.count())));
     } while (ended < 0 && errno == EINTR);
-    return ended == 0;
+    if (ended != 0) return false;
+    try {
+        return !look_at(std::to_string(l.pid)).ends; // it may take long to free its memory
+    } catch (const std::exception&) {                // no memory for it
+        return true;
+    }
 }
 
 void socket_plane::note_end(link& l, int error) noexcept {

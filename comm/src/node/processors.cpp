@@ -38,9 +38,10 @@ int number_in(const std::string& path, int otherwise) {
 
 /// A processor's folder contains a link "node3" to its memory node.
 int node_of(const std::string& folder) {
-    std::error_code none;
-    for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
-        const std::string name = entry.path().filename().string();
+    std::error_code failed; // by ++ of a range's loop it would be thrown
+    for (std::filesystem::directory_iterator entry(folder, failed), end; !failed && entry != end;
+         entry.increment(failed)) {
+        const std::string name = entry->path().filename().string();
         if (name.starts_with("node") && name.size() > 4 && name.find_first_not_of("0123456789", 4) == name.npos)
             return std::stoi(name.substr(4));
     }
