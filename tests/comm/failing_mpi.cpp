@@ -34,7 +34,7 @@ halocline_mpi_module module_table() {
     m.allgather = [](halocline_mpi_world*, const void* mine, const uint64_t* bytes, void* all, halocline_mpi_give_up,
                      void*) {
         std::memcpy(all, mine, bytes[0]);
-        return 0;
+        return state.gather_code;
     };
     m.windows_open = [](halocline_mpi_world*, int, void* const*, const uint64_t*, halocline_mpi_windows** windows) {
         ++state.windows;

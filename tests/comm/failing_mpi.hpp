@@ -6,6 +6,7 @@ struct failing_mpi {
     int open_worlds = 0, given_up = 0; ///< worlds that are open; those that were closed as given up
     int windows = 0;                   ///< that are there
     int open_code = 0;                 ///< what open() returns, although it has made a world
+    int gather_code = 0;               ///< what allgather() returns
     int frees_until_failure = -1;      ///< -1: windows_free() does not fail
 };
 

@@ -4,11 +4,14 @@
 #include "mpi/world.hpp"
 
 #include <halocline/base/error.hpp>
+#include <halocline/comm/bad_input.hpp>
+#include <halocline_test/refusal.hpp>
 #include <halocline_test/run_tests.hpp>
 
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstdlib>
 #include <dlfcn.h>
 #include <string>
 
@@ -64,6 +67,18 @@ TEST(FailingMpi, WindowsThatCouldNotBeFreedAreStillThere) {
         EXPECT_EQ(mpi().windows, 1) << "those of channels that are open";
     }
     EXPECT_EQ(mpi().open_worlds, 0);
+}
+
+TEST(FailingMpi, OfTwoErrorsTheUsersIsTold) {
+    mpi() = {.gather_code = 17};
+    setenv("HALOCLINE_MPI", module_path.c_str(), 1);
+    const int communicator = 0;
+
+    EXPECT_EQ(halocline_test::refusal<unshared_input_error>(
+                  [&] { share_bad_input("--steps is negative", &communicator, sizeof communicator); }),
+              "--steps is negative");
+
+    unsetenv("HALOCLINE_MPI");
 }
 
 } // namespace

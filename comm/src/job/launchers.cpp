@@ -64,6 +64,21 @@ std::optional<bootstrap> for_a_report() {
     return pmix_is_built() ? pmix_bootstrap(soon) : std::nullopt;
 }
 
+/// Ends this rank with `what`, and the others with what they share of it, as far as `start` leads to them.
+[[noreturn]] void report(std::string_view what, const std::optional<bootstrap>& start) {
+    const unshared_input_error of_this_rank{std::string(what)};
+    try {
+        if (start) (void)swap_cards(*start, own_card(*start, {}, "", std::string(what))); // throws what the ranks share
+    } catch (const unshared_input_error&) {
+        throw of_this_rank;
+    } catch (const input_error&) {
+        throw;
+    } catch (const std::exception&) { // another rank has died, for instance
+        throw of_this_rank;
+    }
+    throw input_error(std::string(what));
+}
+
 } // namespace
 
 int launched_rank() {
@@ -89,23 +104,13 @@ void wait_for_rank_0_to_report() {
 }
 
 void share_bad_input(std::string_view what) {
-    const unshared_input_error of_this_rank{std::string(what)};
     std::optional<bootstrap> start;
     try {
         start = for_a_report();
     } catch (const std::exception&) { // of the two errors, `what` is the user's
-        throw of_this_rank;
+        throw unshared_input_error(std::string(what));
     }
-    try {
-        if (start) (void)swap_cards(*start, own_card(*start, {}, "", std::string(what))); // throws what the ranks share
-    } catch (const unshared_input_error&) {
-        throw of_this_rank;
-    } catch (const input_error&) {
-        throw;
-    } catch (const std::exception&) {
-        throw of_this_rank;
-    }
-    throw input_error(std::string(what));
+    report(what, start);
 }
 
 void share_bad_input(std::string_view what, const void* communicator, std::size_t bytes) {
@@ -114,8 +119,7 @@ void share_bad_input(std::string_view what, const void* communicator, std::size_
         start = mpi_bootstrap(communicator, bytes, {});
     } catch (const error&) { // of the two errors, `what` is the user's
     }
-    if (start) (void)swap_cards(*start, own_card(*start, {}, "", std::string(what))); // throws what the ranks share
-    throw input_error(std::string(what));
+    report(what, start);
 }
 
 job job::from_environment(const job_options& given) {

@@ -20,17 +20,17 @@
 #include <cstring>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace halocline::comm {
 namespace {
 
-/// Until the end of its scope the calling thread has one core, and waits as if it had it to itself.
+/// Until the end of its scope the calling thread has one core, and waits as if it had it to itself. If the system does
+/// not give it the core, nothing changes.
 class core_for_now {
   public:
-    core_for_now(job_core& core, int processor) : core_(core), waits_(std::exchange(core.spin, spinning({}, true))) {
-        bound_ = bind_to({&processor, 1});
+    core_for_now(job_core& core, int processor) : core_(core), waits_(core.spin), bound_(bind_to({&processor, 1})) {
+        if (bound_) core_.spin = spinning({}, true);
     }
     ~core_for_now() {
         if (bound_) bind_to(before_);
@@ -43,7 +43,7 @@ class core_for_now {
     job_core& core_;
     spinning waits_;
     std::vector<int> before_ = usable_processors();
-    bool bound_ = false;
+    bool bound_;
 };
 
 void measure_copies(costs& c) {

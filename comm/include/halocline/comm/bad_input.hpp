@@ -32,7 +32,7 @@ void wait_for_rank_0_to_report();
 ///      with `what` if the others can't be reached: what the launcher left to this rank is damaged, a rank has died, or,
 ///      under a launcher with a PMIx server, not all have come within a second (it ends the job itself).
 [[noreturn]] void share_bad_input(std::string_view what);
-/// The same instead of job::from_mpi_handle().  Err: input_error.
+/// The same instead of job::from_mpi_handle().  Err: input_error; unshared_input_error if a rank has died.
 [[noreturn]] void share_bad_input(std::string_view what, const void* communicator, std::size_t bytes);
 
 } // namespace halocline::comm
