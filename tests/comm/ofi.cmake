@@ -22,3 +22,4 @@ halocline_add_test(comm.ofi_registration_test SOURCES ofi_registration_test.cpp 
 target_include_directories(comm_ofi_registration_test SYSTEM PRIVATE ${LIBFABRIC_INCLUDE_DIRS})
 
 halocline_add_test(comm.ofi_library_test SOURCES ofi_library_test.cpp LINK halocline::comm SEES comm LABELS ofi)
+target_include_directories(comm_ofi_library_test SYSTEM PRIVATE ${LIBFABRIC_INCLUDE_DIRS})

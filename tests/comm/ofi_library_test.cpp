@@ -1,18 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 // What loading libfabric does to the process. A separate test, because it is loaded once.
+#include "ofi/provider.hpp"
 #include "ofi/world.hpp"
+
+#include <halocline/base/error.hpp>
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <string>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace {
+
+/// The provider that is chosen by that name where there is no `net`, as in other versions; or the error. By a child of
+/// its own, before this process loads the library.
+std::string chosen_without_net(const char* wish) {
+    int ends[2];
+    if (pipe(ends) != 0) return "no pipe";
+    const pid_t child = fork();
+    if (child == 0) {
+        setenv("FI_PROVIDER", "^net", 1); // all but
+        std::string text;
+        try {
+            text = halocline::comm::choose_ofi_provider(wish, "127.0.0.1").name;
+        } catch (const halocline::error& e) {
+            text = e.what();
+        }
+        _exit(write(ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : 1);
+    }
+    ::close(ends[1]);
+    std::string text(1000, '\0');
+    text.resize(static_cast<std::size_t>(std::max<ssize_t>(0, read(ends[0], text.data(), text.size()))));
+    ::close(ends[0]);
+    waitpid(child, nullptr, 0);
+    return text;
+}
+
+TEST(OfiLibrary, NetStandsForTcpWhereThereIsNone) {
+    const std::string chosen = chosen_without_net("net");
+
+    EXPECT_TRUE(chosen == "tcp" || chosen == "tcp;ofi_rxm") << chosen;
+    EXPECT_TRUE(chosen_without_net("nett").starts_with("libfabric has no provider 'nett'"));
+}
 
 void of_the_program(int /*signal*/) {}
 

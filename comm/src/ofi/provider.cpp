@@ -71,6 +71,12 @@ ofi_info_list usable(std::string_view provider, bool tagged, const std::string& 
     return ofi_info_list(found);
 }
 
+/// The list from the first that `fits`; empty if none does.
+template <class Fits>
+void begin_where(ofi_info_list& list, Fits fits) {
+    while (list && !fits(*list)) list.reset(std::exchange(list->next, nullptr));
+}
+
 /// "10.1.0.7"; "" if the provider doesn't use IP.
 std::string source_address(const fi_info& i) {
     std::array<char, INET6_ADDRSTRLEN> text{};
@@ -93,8 +99,9 @@ std::string source_address(const fi_info& i) {
 ofi_info_list at_address(ofi_info_list all, bool tagged, const std::string& address) {
     const std::string provider = all->fabric_attr->prov_name;
     ofi_info_list there = usable(provider, tagged, address);
-    for (; there && source_address(*there) != address; there.reset(std::exchange(there->next, nullptr))) {
-    }
+    begin_where(there, [&](const fi_info& i) {
+        return source_address(i) == address && provider == i.fabric_attr->prov_name; // "tcp" also asks for tcp;ofi_rxm
+    });
     if (there) return there;
     if (address.starts_with("127.")) return all;
     std::string offered;
@@ -137,6 +144,16 @@ ofi_info_list first_choice() {
     return net ? std::move(net) : std::move(first);
 }
 
+/// The provider that somebody named. Where there is no `net` its name stands for tcp, which it became in libfabric 1.18,
+/// and which was tcp;ofi_rxm before 1.16.
+ofi_info_list named(std::string_view wish) {
+    ofi_info_list found = usable(wish, false);
+    if (found || wish != "net") return found;
+    found = usable("tcp", false);
+    begin_where(found, [](const fi_info& i) { return std::string_view(i.fabric_attr->prov_name) == "tcp"; });
+    return found ? std::move(found) : usable("tcp;ofi_rxm", false);
+}
+
 } // namespace
 
 ofi_provider choose_ofi_provider(std::string_view wish, std::string_view address) {
@@ -145,7 +162,7 @@ ofi_provider choose_ofi_provider(std::string_view wish, std::string_view address
     const bool as_if = wish.ends_with(without_rma);
     if (as_if) wish.remove_suffix(without_rma.size());
     ofi_provider p;
-    if (!as_if) p.list = wish.empty() ? first_choice() : usable(wish, false);
+    if (!as_if) p.list = wish.empty() ? first_choice() : named(wish);
     // It has RMA, and remote completion data, but not both: its fi_writedata returns -FI_ENOSYS.
     constexpr std::string_view without_writedata = "cxi";
     if (p.list && p.list->fabric_attr->prov_name == without_writedata) {

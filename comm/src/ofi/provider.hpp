@@ -16,7 +16,8 @@ struct ofi_provider {
 };
 
 /// The provider called `wish`, at `address` if it uses IP. "": libfabric's own first choice that can do RMA, but `net`
-/// instead of tcp;ofi_rxm. A name followed by ",tagged" is treated as if it could do no RMA.
+/// instead of tcp;ofi_rxm. "net": tcp or tcp;ofi_rxm where there is none. A name followed by ",tagged" is treated as if
+/// it could do no RMA.
 /// Err: input_error: no library, no such provider, none that can do either, or not reached there; job_error.
 [[nodiscard]] ofi_provider choose_ofi_provider(std::string_view wish, std::string_view address);
 /// Does it need a socket or two for each peer?
