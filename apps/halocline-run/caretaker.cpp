@@ -35,12 +35,16 @@ void close_the_rest() {
         if (file > 0) ::close(file);
 }
 
-[[noreturn]] void take_care(int lifeline, std::span<const pid_t> ranks, const std::string& job) {
+[[noreturn]] void take_care(int lifeline, const std::string& job) {
     prctl(PR_SET_NAME, caretakers_name);
+    std::vector<pid_t> ranks;
     std::vector<pollfd> ends;
-    for (const pid_t rank : ranks) ends.push_back({static_cast<int>(syscall(SYS_pidfd_open, rank, 0)), POLLIN, 0});
-    char none = 0;
-    while (::read(lifeline, &none, 1) < 0 && errno == EINTR) {
+    for (pid_t rank = 0;;) {
+        const ssize_t n = ::read(lifeline, &rank, sizeof rank);
+        if (n < 0 && errno == EINTR) continue;
+        if (n != static_cast<ssize_t>(sizeof rank)) break; // the launcher has ended
+        ranks.push_back(rank);
+        ends.push_back({static_cast<int>(syscall(SYS_pidfd_open, rank, 0)), POLLIN, 0});
     }
     constexpr int most_ms = 5000; // they are killed together with their launcher
     for (pollfd& end : ends) poll(&end, 1, most_ms);
@@ -58,7 +62,7 @@ void remove_shared_files_of(pid_t rank) {
         if (file.path().filename().string().starts_with(start)) std::filesystem::remove(file, none);
 }
 
-void caretaker::start(std::span<const pid_t> ranks, const std::string& job) {
+void caretaker::start(const std::string& job) {
     std::array<int, 2> ends{};
     if (pipe2(ends.data(), O_CLOEXEC) != 0)
         throw input_error(std::string("no pipe to a caretaker: ") + std::strerror(errno) + "; raise 'ulimit -n'");
@@ -74,10 +78,12 @@ void caretaker::start(std::span<const pid_t> ranks, const std::string& job) {
         dup2(ends[0], 0);
         ::close(ends[1]); // or it would wait for its own end
         close_the_rest(); // so that readers of the launcher's output see its end
-        take_care(0, ranks, job);
+        take_care(0, job);
     }
     ::close(ends[0]);
 }
+
+void caretaker::add(pid_t rank) const { [[maybe_unused]] const ssize_t n = ::write(lifeline_, &rank, sizeof rank); }
 
 caretaker::~caretaker() { dismiss(); }
 

@@ -4,7 +4,6 @@
 // large messages, if ranks may not read each other's memory, have names as long as the message is under way.
 #pragma once
 
-#include <span>
 #include <string>
 #include <sys/types.h>
 
@@ -23,15 +22,17 @@ class caretaker {
     caretaker(const caretaker&) = delete;
     caretaker& operator=(const caretaker&) = delete;
 
-    /// Call once, when all ranks have been started.  `job`: their launch::job_variable.  Err: input_error: no process,
-    /// no descriptor.
-    void start(std::span<const pid_t> ranks, const std::string& job);
+    /// Call once, before ranks are started: the launcher may be killed meanwhile.  `job`: their launch::job_variable.
+    /// Err: input_error: no process, no descriptor.
+    void start(const std::string& job);
+    /// A rank has been started.
+    void add(pid_t rank) const;
     /// Ends it: the launcher does the rest itself.
     void dismiss();
 
   private:
     pid_t process_ = -1;
-    int lifeline_ = -1; // open only here: it ends when the launcher ends
+    int lifeline_ = -1; // with the ranks' numbers; open only here: it ends when the launcher ends
 };
 
 } // namespace halocline::app

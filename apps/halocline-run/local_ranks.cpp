@@ -75,12 +75,10 @@ std::string local_ranks::name() const {
 }
 
 void local_ranks::start() {
+    caretaker_.start(job_);
     make_lifelines();
     for (int i = 0; i < plan_.count; ++i) spawn(i);
     close_lifelines();
-    std::vector<pid_t> pids;
-    for (const child& c : ranks_) pids.push_back(c.pid);
-    caretaker_.start(pids, job_);
 }
 
 local_ranks::~local_ranks() {
@@ -195,6 +193,7 @@ void local_ranks::spawn(int i) {
     c.pid = pid;
     c.socket = pair[0];
     c.running = true;
+    caretaker_.add(pid);
     int why = 0;
     const bool failed = ::read(report[0], &why, sizeof why) == static_cast<ssize_t>(sizeof why); // closed by exec
     ::close(report[0]);

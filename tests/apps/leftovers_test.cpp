@@ -145,6 +145,14 @@ TEST(Leftovers, WhateverEndsTheLauncherEndsTheProgramsOfWrappers) {
     }
 }
 
+/// A rank kills it, and leaves a program in a session of its own.
+TEST(Leftovers, ALauncherThatIsKilledWhileItStartsRanksLeavesNothing) {
+    wrapped_job job("-n 64", "[ $HALOCLINE_RANK = 0 ] && (setsid " + foreign + " & kill -9 $PPID); " + foreign);
+
+    expect_the_end_of_all(job, "-n 64");
+    EXPECT_EQ(job.wrapper(63), 0) << "the launcher had started all";
+}
+
 void expect_a_time_limit_to_end_all(const std::string& options, const std::string& program) {
     for (int limit = 2; limit <= 32; limit *= 2) { // seconds; on a busy machine the programs may not run by then
         wrapped_job job("--timeout " + std::to_string(limit) + " " + options, program);
