@@ -23,8 +23,9 @@ void require_known_transports(const std::vector<std::string>& names, const std::
 [[nodiscard]] job_options within_ranges(job_options options);
 
 /// `options` as changed first by the file that $HALOCLINE_CONFIG names, then by the variables HALOCLINE_NETWORK and
-/// HALOCLINE_BOOTSTRAP, then by HALOCLINE_COMM_… and HALOCLINE_FAULTS_…, and then fixed: what the program sets afterwards is not overridden. Options that are already
-/// fixed are returned unchanged. Local: a rank that gets an error must call share_bad_input().
+/// HALOCLINE_BOOTSTRAP, then by HALOCLINE_COMM_… and HALOCLINE_FAULTS_…, and then fixed: what the program sets
+/// afterwards is not overridden. Options that are already fixed are returned unchanged. Local: a rank that gets an
+/// error must call share_bad_input().
 /// Err: config_error with file, line, column or variable, key and what would be right; input_error as within_ranges().
 [[nodiscard]] job_options configured(job_options options = {});
 
