@@ -5,6 +5,8 @@
 #include "run_walk.hpp"
 
 #include <halocline/base/error.hpp>
+#include <halocline/comm/detail/claim_lines.hpp>
+#include <halocline/comm/detail/line_pairs.hpp>
 #include <halocline/comm/slab.hpp>
 
 #include <algorithm>
@@ -31,6 +33,8 @@ bool all_in_slab(const comm::job& j, const std::vector<binding>& bindings, bool 
 /// Each run of bytes is a separate write of a network's device.
 constexpr std::int64_t most_runs = 64;
 
+constexpr std::int64_t line = 64;
+
 /// Do the sites of these lists form few runs of bytes, in each field?
 bool in_few_runs(const std::vector<position_list>& sites, const std::vector<field_view>& fields) {
     std::int64_t runs = 0;
@@ -49,13 +53,11 @@ position_set sent_sites(const std::vector<region_end>& ends, std::size_t f, cons
     return sent;
 }
 
-constexpr std::int64_t line = 64;
-
 /// Calls visit(begin, end, first, last) for each run of sites [first, last) in a field without lanes; it takes the bytes
-/// [begin, end), counted from the start of a line.
+/// [begin, end), counted from the start of a line, and of a pair of lines.
 template <class Visit>
 void for_each_stretch(const position_list& sites, const field_view& field, Visit visit) {
-    const auto start = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(field.data) % line);
+    const auto start = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(field.data) % (2 * line));
     const auto bytes = static_cast<std::int64_t>(field.shape.bytes());
     for (const position_run& r : sites.runs())
         for (std::int64_t i = 0; i < r.count; ++i) {
@@ -64,12 +66,13 @@ void for_each_stretch(const position_list& sites, const field_view& field, Visit
         }
 }
 
-/// The number of lines that ghosts share with adjacent owned sites. Sites next to ghosts are the ones that are sent.
-double shared_lines(const position_list& ghosts, const field_view& field, const position_set& sent) {
+/// The number of lines, or pairs of lines (`unit`: their bytes), that ghosts share with adjacent owned sites. Sites next to
+/// ghosts are the ones that are sent.
+double shared_lines(const position_list& ghosts, const field_view& field, const position_set& sent, std::int64_t unit) {
     std::int64_t lines = 0;
     for_each_stretch(ghosts, field, [&](std::int64_t begin, std::int64_t end, std::int64_t first, std::int64_t last) {
-        const bool head = begin % line != 0 && sent.contains(first - 1), tail = end % line != 0 && sent.contains(last);
-        lines += head + (tail && !(head && begin / line == end / line));
+        const bool head = begin % unit != 0 && sent.contains(first - 1), tail = end % unit != 0 && sent.contains(last);
+        lines += head + (tail && !(head && begin / unit == end / unit));
     });
     return static_cast<double>(lines);
 }
@@ -190,11 +193,14 @@ std::shared_ptr<const comm::direct_memory> region_paths::registered(const region
 double region_paths::lines_shared_by(const region_end& end) const {
     const bool dear = costs_.scattered_line_seconds > costs_.cached.line_seconds;
     if (!dear || end.peer == j_.rank()) return 0; // whatever their number; or between this core and itself
+    // Of messages whose slots outgrow the second-level cache the second copy takes several times as long as the costs
+    // say, and more than pairs do.
+    const bool by_pairs = comm::lines_come_in_pairs && bytes_of(end.in) + bytes_of(end.out) <= comm::largest_claimed();
     double lines = 0;
     for (std::size_t f = 0; f < end.in.size(); ++f) {
         const field_view& field = fields().destination[f];
         if (field.order->lane_width() > 1 || fields().source[f].data != field.data) continue; // no sites among ghosts
-        lines += shared_lines(end.in[f], field, sent_.at(f));
+        lines += shared_lines(end.in[f], field, sent_.at(f), by_pairs ? 2 * line : line);
     }
     return lines;
 }

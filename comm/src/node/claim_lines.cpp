@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/comm/detail/claim_lines.hpp>
+#include <halocline/comm/detail/line_pairs.hpp>
 
 #include <unistd.h>
 
@@ -23,6 +24,7 @@ bool is_made_by_intel() {
 } // namespace
 
 const bool detail::claims_by_prefetch = is_made_by_intel();
+const bool lines_come_in_pairs = is_made_by_intel();
 
 std::size_t largest_claimed() {
     const long told = sysconf(_SC_LEVEL2_CACHE_SIZE); // 0 if the machine doesn't say
