@@ -138,7 +138,8 @@ bool is_nearly_variable(const std::string& variable, const std::string& name) {
 std::string meant_by(const std::string& variable, const std::vector<key_name>& known) {
     if (!variable.starts_with(variable_prefix) || std::ranges::count(other_variables, variable) > 0 ||
         std::ranges::count(own_variables, variable) > 0 ||
-        std::ranges::count(known, variable, &key_name::environment) > 0)
+        std::ranges::count(known, variable, &key_name::environment) > 0 ||
+        std::ranges::count(known, variable, &key_name::short_variable) > 0)
         return "";
     const std::string section = section_of_variable(variable);
     const auto is_of_section = [&](const key_name& k) { return section_of_variable(k.environment()) == section; };

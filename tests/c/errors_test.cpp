@@ -153,7 +153,7 @@ TEST_F(CErrors, ADeathBehindAClosedEndIsTheCodeToo) {
 }
 
 TEST_F(CErrors, ATextForWhichThereIsNoMemoryIsEmpty) {
-    const halocline::input_error e("an error whose text is longer than what a string has room for by itself");
+    const halocline::input_error e(std::string(100'000, 'x')); // more than any text before had
     halocline_status s = HALOCLINE_OK;
     {
         const halocline_test::without_memory none;
