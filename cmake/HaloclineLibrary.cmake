@@ -63,7 +63,17 @@ function(halocline_install_package)
   install(FILES ${PROJECT_BINARY_DIR}/haloclineConfig.cmake ${PROJECT_BINARY_DIR}/haloclineConfigVersion.cmake
     DESTINATION ${where})
 
-  file(RELATIVE_PATH prefix_from_pc ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+  set(pc_prefix ${CMAKE_INSTALL_PREFIX})
+  if(NOT IS_ABSOLUTE ${CMAKE_INSTALL_LIBDIR})
+    file(RELATIVE_PATH prefix_from_pc /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+    set(pc_prefix \${pcfiledir}/${prefix_from_pc})
+  endif()
+  foreach(kind LIB INCLUDE)
+    set(pc_${kind} \${prefix}/${CMAKE_INSTALL_${kind}DIR})
+    if(IS_ABSOLUTE ${CMAKE_INSTALL_${kind}DIR}) # such a folder is not moved with the prefix
+      set(pc_${kind} ${CMAKE_INSTALL_${kind}DIR})
+    endif()
+  endforeach()
   configure_file(${PROJECT_SOURCE_DIR}/cmake/halocline.pc.in ${PROJECT_BINARY_DIR}/halocline.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/halocline.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 

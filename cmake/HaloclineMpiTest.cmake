@@ -36,7 +36,7 @@ function(halocline_add_mpi_test name)
       add_test(NAME ${test} CONFIGURATIONS ${arg_CONFIGURATIONS}
                COMMAND ${HALOCLINE_MPIRUN_${upper}} -n ${ranks} $<TARGET_FILE:${arg_TARGET}> ${arg_ARGS})
       set_tests_properties(${test} PROPERTIES
-        TIMEOUT ${timeout} LABELS "mpi;${arg_LABELS}" PROCESSORS ${ranks}
+        TIMEOUT ${timeout} LABELS "mpi;${arg_LABELS}" PROCESSORS ${ranks} SKIP_RETURN_CODE 77
         ENVIRONMENT "${HALOCLINE_OPENMPI_ENVIRONMENT}")
       if(mpi STREQUAL "mpich" AND HALOCLINE_LSAN_OPTIONS AND NOT name MATCHES "mpi_one_sided|mpi_job_ends|mpi_forks")
         set_tests_properties(${test} PROPERTIES ENVIRONMENT_MODIFICATION LSAN_OPTIONS=set:${HALOCLINE_LSAN_OPTIONS})
@@ -63,7 +63,7 @@ function(halocline_add_linked_mpi_test name)
   foreach(ranks IN LISTS arg_RANKS)
     set(test ${name}.${arg_MPI}.r${ranks})
     add_test(NAME ${test} COMMAND ${HALOCLINE_MPIRUN_${upper}} -n ${ranks} $<TARGET_FILE:${program}>)
-    set_tests_properties(${test} PROPERTIES TIMEOUT 300 LABELS mpi PROCESSORS ${ranks}
+    set_tests_properties(${test} PROPERTIES TIMEOUT 300 LABELS mpi PROCESSORS ${ranks} SKIP_RETURN_CODE 77
       ENVIRONMENT "${HALOCLINE_OPENMPI_ENVIRONMENT}")
   endforeach()
 endfunction()

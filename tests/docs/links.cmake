@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Everything that pages link to, headings included, and the files that they name exist. A name may omit leading folders.
-#   cmake -DSOURCE=... [-DFORGET=name: as if there were no such file or heading] -P links.cmake
+#   cmake -DSOURCE=... [-DFORGET=name: as if there were no such file or heading]
+#         [-DONLY_LINKS=ON: an installation has not all files that its pages name] -P links.cmake
 cmake_minimum_required(VERSION 3.25)
 set(foreign mpi.h) # files outside the project that pages may name
 
@@ -58,6 +59,9 @@ foreach(page IN LISTS pages)
       endif()
     endif()
   endforeach()
+  if(ONLY_LINKS)
+    continue()
+  endif()
   string(REGEX MATCHALL "`[a-zA-Z0-9_./-]+\\.(hpp|cpp|h|c|md|sh|toml|cmake)`" names "${text}")
   list(REMOVE_DUPLICATES names)
   foreach(name IN LISTS names)

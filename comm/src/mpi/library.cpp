@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include <dlfcn.h>
+#include <link.h>
 
 namespace halocline::comm {
 
@@ -87,22 +88,48 @@ std::optional<mpi_launch> mpi_of_program() {
 
 namespace {
 
-/// The folders in this program's run path: Halocline's CMake package and halocline.pc put the folder of an installation
-/// there.
-void append_run_path(std::vector<std::filesystem::path>& folders) {
-    void* self = dlopen(nullptr, RTLD_LAZY);
+/// The object that contains this code: the program, or a shared library that has Halocline in it, as an extension of an
+/// interpreter does. nullptr: the program.
+const char* object_of_this_code() {
+    static const char here = 0;
+    Dl_info info;
+    void* entry = nullptr;
+    if (dladdr1(&here, &info, &entry, RTLD_DL_LINKMAP) == 0 || !entry) return nullptr;
+    const char* name = static_cast<const link_map*>(entry)->l_name;
+    return name && *name ? name : nullptr; // the program's is empty
+}
+
+void append(std::vector<std::filesystem::path>& folders, const std::filesystem::path& folder) {
+    if (std::ranges::find(folders, folder) == folders.end()) folders.push_back(folder);
+}
+
+/// Appends the folders in the run path of that object (nullptr: of the program): Halocline's CMake package and
+/// halocline.pc put the folder of an installation there.
+void append_run_path(std::vector<std::filesystem::path>& folders, const char* object) {
+    void* self = dlopen(object, RTLD_LAZY | (object ? RTLD_NOLOAD : 0));
+    if (!self) return;
     Dl_serinfo needed;
-    if (!self || dlinfo(self, RTLD_DI_SERINFOSIZE, &needed) != 0) return;
-    std::vector<std::max_align_t> room(needed.dls_size / sizeof(std::max_align_t) + 1);
-    auto* paths = reinterpret_cast<Dl_serinfo*>(room.data());
-    *paths = needed; // the second call expects size and number again
-    if (dlinfo(self, RTLD_DI_SERINFO, paths) == 0) {
-        for (unsigned i = 0; i < paths->dls_cnt; ++i) {
-            const std::filesystem::path folder = paths->dls_serpath[i].dls_name;
-            if (folder.filename() == "halocline") folders.push_back(folder); // the others are the system's
+    if (dlinfo(self, RTLD_DI_SERINFOSIZE, &needed) == 0) {
+        std::vector<std::max_align_t> room(needed.dls_size / sizeof(std::max_align_t) + 1);
+        auto* paths = reinterpret_cast<Dl_serinfo*>(room.data());
+        *paths = needed; // the second call expects size and number again
+        if (dlinfo(self, RTLD_DI_SERINFO, paths) == 0) {
+            for (unsigned i = 0; i < paths->dls_cnt; ++i) {
+                const std::filesystem::path folder = paths->dls_serpath[i].dls_name;
+                if (folder.filename() == "halocline") append(folders, folder); // the others are the system's
+            }
         }
     }
     dlclose(self);
+}
+
+/// Does that file lie in the folder of this build?
+bool is_in_build(const std::filesystem::path& file) {
+    std::error_code failed;
+    const auto build = std::filesystem::weakly_canonical(HALOCLINE_BUILD_DIR, failed);
+    if (failed) return false;
+    const auto real = std::filesystem::weakly_canonical(file, failed);
+    return !failed && std::ranges::mismatch(build, real).in1 == build.end();
 }
 
 } // namespace
@@ -112,16 +139,19 @@ std::vector<std::filesystem::path> mpi_module_folders() {
     if (const char* path = environment("HALOCLINE_MODULE_PATH")) {
         for (std::string_view rest = path; !rest.empty();) {
             const auto end = std::min(rest.find(':'), rest.size());
-            if (end > 0) folders.emplace_back(rest.substr(0, end));
+            if (end > 0) append(folders, rest.substr(0, end));
             rest.remove_prefix(std::min(end + 1, rest.size()));
         }
     }
+    const char* const object = object_of_this_code();
     std::error_code failed;
     const auto program = std::filesystem::read_symlink("/proc/self/exe", failed);
-    if (!failed) folders.push_back(program.parent_path().parent_path() / "lib" / "halocline");
-    append_run_path(folders);
-    folders.emplace_back(HALOCLINE_MODULE_DIR);
-    folders.emplace_back(HALOCLINE_MODULE_INSTALL_DIR);
+    if (object) append_run_path(folders, object);
+    append_run_path(folders, nullptr);
+    if (!failed) append(folders, (program.parent_path() / HALOCLINE_MODULES_FROM_PROGRAMS).lexically_normal());
+    // An installed program must not get a module of the build folder, which may be another version by now.
+    if (is_in_build(program) || (object && is_in_build(object))) append(folders, HALOCLINE_MODULE_DIR);
+    append(folders, HALOCLINE_MODULE_INSTALL_DIR);
     return folders;
 }
 

@@ -30,8 +30,9 @@ std::optional<mpi_launch> mpi_launch_from_environment();
 /// The MPI that this program itself uses, if that can be found out: by its symbols, else by the launcher.
 std::optional<mpi_launch> mpi_of_program();
 
-/// Where modules are searched for, in this order: $HALOCLINE_MODULE_PATH, next to the program, where they were built,
-/// where they are installed.
+/// Where modules are searched for, in this order: $HALOCLINE_MODULE_PATH, the run path of the program (before it, that of
+/// a shared library that has this code), where an installation has them beside its programs, where they were built if
+/// this code lies there, where they would have been installed.
 std::vector<std::filesystem::path> mpi_module_folders();
 
 /// The modules found there, by name, for reports.
