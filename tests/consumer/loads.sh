@@ -9,6 +9,6 @@ trap 'rm -rf "$notes"' EXIT
 
 "$launcher" -n "$ranks" env LD_DEBUG=files LD_DEBUG_OUTPUT="$notes/of" "$@"
 
-loaded=$(sed -n 's/.*calling init: \(.*halocline-mpi-[^/]*\)$/\1/p' "$notes"/of.*)
-expected=$(for ((i = 0; i < ranks; ++i)); do printf '%s\n' "$module"; done)
+loaded=$(sed -n 's/.*calling init: \(.*halocline-mpi-[^/]*\)$/\1/p' "$notes"/of.* | xargs -r -d '\n' readlink -f)
+expected=$(for ((i = 0; i < ranks; ++i)); do readlink -f "$module"; done)
 [[ $loaded == "$expected" ]] || { printf 'loaded:\n%s\nexpected:\n%s\n' "$loaded" "$expected"; exit 1; }
