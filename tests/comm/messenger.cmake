@@ -4,7 +4,7 @@ halocline_add_test(comm.messenger_test LINK halocline::comm LABELS threads SOURC
                    messenger_test.cpp messenger_protocols_test.cpp messenger_push_test.cpp messenger_limits_test.cpp
                    messenger_misuse_test.cpp messenger_ending_test.cpp messenger_withdrawal_test.cpp
                    messenger_progress_test.cpp
-                   ARGS --gtest_filter=-MessengerOverNetwork.*:MessengerBetweenProcesses.*:MessengerDeadline.*)
+                   ARGS --gtest_filter=-MessengerOverNetwork.*:MessengerBetweenProcesses.*:MessengerOfThreeProcesses.*:MessengerDeadline.*)
 halocline_add_test(comm.messenger_fuzz_test SOURCES messenger_fuzz_test.cpp LINK halocline::comm LABELS threads)
 halocline_add_test(comm.messenger_test TARGET comm_messenger_test RANKS 1 ARGS --gtest_filter=Messenger.*)
 halocline_add_test(comm.messenger_fuzz_test.shm TARGET comm_messenger_fuzz_test RANKS 3)
@@ -23,15 +23,19 @@ set(between_ranks --gtest_filter=Messenger.*:MessengerBetweenRanks.*)
 halocline_add_test(comm.messenger_test TARGET comm_messenger_test RANKS 2
                    ARGS ${between_ranks}:MessengerBetweenProcesses.*)
 halocline_add_test(comm.messenger_test TARGET comm_messenger_test RANKS 3 12
-                   ARGS ${between_ranks}:MessengerBetweenProcesses.*-*2GiB*)
+                   ARGS ${between_ranks}:MessengerBetweenProcesses.*:MessengerOfThree*-*2GiB*)
 halocline_add_test(comm.messenger_test.deadline TARGET comm_messenger_test RANKS 2
                    ARGS --gtest_filter=MessengerDeadline.*EachPiece*)
 set_property(TEST comm.messenger_test.deadline.r2 APPEND PROPERTY ENVIRONMENT HALOCLINE_FAULTS_DEADLINE_MS=2500)
 
 # Without the test of 2 GiB and those of shared memory.
-set(over_networks ${between_ranks}:MessengerOverNetwork.*-*Slab*:*Pieces*:*2GiB*:*InARow*:*WithoutWaits*:*OnlyWhile*)
+set(over_networks ${between_ranks}:MessengerOverNetwork.*)
+set(not_over_networks -*Slab*:*Pieces*:*2GiB*:*InARow*:*WithoutWaits*:*OnlyWhile*)
 if(LIBFABRIC_FOUND)
-  halocline_add_test(comm.messenger_test.ofi TARGET comm_messenger_test RANKS 2 4 LABELS ofi ARGS ${over_networks})
+  halocline_add_test(comm.messenger_test.ofi TARGET comm_messenger_test RANKS 2 LABELS ofi
+                     ARGS ${over_networks}${not_over_networks})
+  halocline_add_test(comm.messenger_test.ofi TARGET comm_messenger_test RANKS 4 LABELS ofi
+                     ARGS ${over_networks}:MessengerOfThree*${not_over_networks})
   halocline_add_test(comm.messenger_test.ofi_deadline TARGET comm_messenger_test RANKS 2 LABELS ofi
                      ARGS --gtest_filter=MessengerDeadline.*OverANetwork)
   set_property(TEST comm.messenger_test.ofi_deadline.r2 APPEND PROPERTY ENVIRONMENT HALOCLINE_FAULTS_DEADLINE_MS=2500)
@@ -54,14 +58,16 @@ if(LIBFABRIC_FOUND)
 endif()
 if(LIBIBVERBS_FOUND) # where there is an RDMA device: see verbs.cmake; two tests take half a minute each there
   halocline_add_test(comm.messenger_test.verbs TARGET comm_messenger_test RANKS 2 LABELS verbs CONFIGURATIONS verbs
-                     ARGS ${over_networks}:*EverySize*:*Allocated*)
+                     ARGS ${over_networks}${not_over_networks}:*EverySize*:*Allocated*)
   halocline_add_test(comm.messenger_direct_test.verbs TARGET comm_messenger_direct_test RANKS 2
                      LABELS verbs CONFIGURATIONS verbs ARGS verbs)
   halocline_add_test(comm.messenger_fuzz_test.verbs TARGET comm_messenger_fuzz_test RANKS 3
                      LABELS verbs CONFIGURATIONS verbs)
 endif()
 include(HaloclineMpiTest)
-halocline_add_mpi_test(comm.messenger_test.mpi TARGET comm_messenger_test RANKS 2 ARGS ${over_networks})
+halocline_add_mpi_test(comm.messenger_test.mpi TARGET comm_messenger_test RANKS 2
+                       ARGS ${over_networks}${not_over_networks})
+halocline_add_mpi_test(comm.messenger_test.mpi TARGET comm_messenger_test RANKS 3 ARGS --gtest_filter=MessengerOfThree*)
 halocline_add_mpi_test(comm.messenger_direct_test.mpi TARGET comm_messenger_direct_test RANKS 2 4 ARGS mpi)
 halocline_add_mpi_test(comm.messenger_fuzz_test.mpi TARGET comm_messenger_fuzz_test RANKS 3)
 get_property(all DIRECTORY PROPERTY TESTS)

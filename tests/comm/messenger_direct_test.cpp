@@ -208,7 +208,7 @@ TEST(MessengerDirect, MoreAtATimeThanThereAreRecordsOrRegistrations) {
 /// Messages of a rank that makes no calls hold as many registrations as are kept.
 TEST(MessengerDirect, ASilentPeerDoesNotHoldUpTheMessagesOfAnother) {
     const job& j = world();
-    if (j.ranks() < 3) return;
+    if (j.ranks() < 3) GTEST_SKIP() << "needs three ranks";
     idle_barrier meet(j);
     messenger m(j, in_frames_below_least);
     constexpr std::size_t count = 64;
