@@ -24,7 +24,10 @@ struct refused_call {
     int number;
     bool is_done_without;
 };
-constexpr refused_call calls[]{{"memfd_create", SYS_memfd_create, false}, {"pidfd_open", SYS_pidfd_open, true}};
+constexpr refused_call calls[]{{"memfd_create", SYS_memfd_create, false},
+                               {"pidfd_open", SYS_pidfd_open, true},
+                               {"process_vm_readv", SYS_process_vm_readv, true},
+                               {"process_vm_writev", SYS_process_vm_writev, true}};
 
 /// What a program on two ranks does where that call fails with that error, for the launcher, too.
 struct run_without {
@@ -73,15 +76,18 @@ TEST(RefusedCalls, AreDoneWithoutOrToldInOneError) {
 
 /// Messages between arrays outside slabs, which both calls would copy; also where only one of them is refused.
 TEST(RefusedCalls, LeaveMessagesOfOrdinaryMemoryWhole) {
-    const std::string messages = HALOCLINE_MESSENGER_TEST " --gtest_filter='MessengerStress.*:Messenger.Payload*' "
-                                                          "--gtest_output=json:";
+    const std::string payloads = HALOCLINE_MESSENGER_TEST " --gtest_filter='Messenger.Payload*' --gtest_output=json:";
+    const std::string random =
+        "env HALOCLINE_TEST_TRANSPORT=shm " HALOCLINE_MESSENGER_STRESS_TEST " --gtest_output=json:";
     for (const int call : {SYS_process_vm_readv, SYS_process_vm_writev}) {
         for (const int error : {EPERM, ENOSYS}) {
-            SCOPED_TRACE((call == SYS_process_vm_readv ? "readv: " : "writev: ") + std::to_string(error));
-            const run_without run(call, error, messages);
-            if (run.exit_code == 77) GTEST_SKIP() << "system calls can't be filtered here";
+            for (const std::string& program : {payloads, random}) {
+                SCOPED_TRACE((call == SYS_process_vm_readv ? "readv: " : "writev: ") + std::to_string(error));
+                const run_without run(call, error, program);
+                if (run.exit_code == 77) GTEST_SKIP() << "system calls can't be filtered here";
 
-            EXPECT_EQ(run.exit_code, 0) << run.err;
+                EXPECT_EQ(run.exit_code, 0) << program << '\n' << run.err;
+            }
         }
     }
 }
