@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Config files and variables that override what a program asks of its job. Ranks are processes of halocline-run.
 #include "job/business_card.hpp"
+#include "verbs/world.hpp"
 
 #include <halocline_test/comma_locale.hpp>
+#include <halocline_test/contains.hpp>
 #include <halocline_test/refusal.hpp>
 #include <halocline_test/run_command.hpp>
 
@@ -16,6 +18,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
@@ -25,15 +28,22 @@ namespace {
 
 using namespace halocline;
 using namespace halocline::comm;
+using halocline_test::contains;
 
 TEST(Configured, AnRdmaDeviceThatIsNamedMustBeThere) {
     job_options options;
     options.transports = {"verbs", "shm"};
     options.verbs.device = "no-such-device";
     const std::string text = halocline_test::refusal([&] { const job j = job::from_environment(options); });
-    EXPECT_TRUE(text.find("no-such-device") != std::string::npos ||
-                text.find("'verbs' is not built in") != std::string::npos)
-        << text;
+    if (!verbs_is_built()) {
+        EXPECT_TRUE(contains(text, "'verbs' is not built in")) << text;
+    } else if (std::filesystem::exists("/sys/class/infiniband")) {
+        for (const auto& device : std::filesystem::directory_iterator("/sys/class/infiniband"))
+            EXPECT_TRUE(contains(text, device.path().filename().string() + " (")) << text;
+    } else {
+        EXPECT_TRUE(contains(text, "no RDMA device 'no-such-device' with an active port 1 ")) << text;
+        EXPECT_TRUE(contains(text, "; there is: none")) << text;
+    }
 }
 
 /// A config file for the duration of a test, named by $HALOCLINE_CONFIG.

@@ -29,12 +29,21 @@ Function* next_of(const char* name) {
 }
 } // namespace
 
-// The functions that GCC calls for an OpenMP barrier and for a lock: counted here, then passed on to the libraries.
+// The functions that compilers call for an OpenMP barrier, and that for a lock: counted here, then passed on to the
+// libraries.
+#ifdef __clang__
+extern "C" void __kmpc_barrier(void* where, std::int32_t thread) {
+    static auto* const next = next_of<void(void*, std::int32_t)>("__kmpc_barrier");
+    barriers += counting;
+    next(where, thread);
+}
+#else
 extern "C" void GOMP_barrier() {
     static auto* const next = next_of<void()>("GOMP_barrier");
     barriers += counting;
     next();
 }
+#endif
 extern "C" int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
     static auto* const next = next_of<int(pthread_mutex_t*)>("pthread_mutex_lock");
     locks += counting;
@@ -49,6 +58,18 @@ void counted(F&& f) {
     counting = true;
     f();
     counting = false;
+}
+
+TEST(TeamTest, CountsBarriersAndLocks) {
+    barriers = locks = 0;
+    std::mutex mutex;
+#pragma omp parallel num_threads(2)
+    counted([&] {
+#pragma omp barrier
+        const std::scoped_lock lock(mutex);
+    });
+    EXPECT_EQ(barriers, 2);
+    EXPECT_GE(locks, 2);
 }
 
 class PlansOfTeams : public testing::TestWithParam<int> {
