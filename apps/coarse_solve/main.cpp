@@ -4,6 +4,7 @@
 #include "command_line.hpp"
 #include "dry_run.hpp"
 #include "problem.hpp"
+#include "recurrence.hpp"
 #include "report.hpp"
 #include "solution_file.hpp"
 
@@ -133,19 +134,6 @@ double allowance(const settings& s, const run_result& result) {
     return std::max(1e-3 * s.solver.tolerance, std::min(rounding, most));
 }
 
-/// The recurrence of a solver goes on where rounding has taken over, and says nothing of it.
-void note_contradicted_recurrence(run_result& result) {
-    constexpr double most = 2; // rounding that matters to nobody stays well below that
-    const double told = result.solve.outer.history.empty() ? 0 : result.solve.outer.history.back();
-    if (!(told > 0) || !(result.true_relative_residual > most * told)) return;
-    char text[200];
-    std::snprintf(text, sizeof text,
-                  "the true relative residual, %.3e, is %.3g times the last one of the history, %.3e: rounding has "
-                  "taken over the solver's recurrence, as it does if D is singular",
-                  result.true_relative_residual, result.true_relative_residual / told, told);
-    result.solve.notes.emplace_back(text);
-}
-
 /// Checks the fast operator's result with the plain reference operator.
 void judge(const comm::job& j, const problem& task, const settings& s, dirac::reference_operator& reference,
            totals& total, const field<double>& x, const field<double>& b, run_result& result) {
@@ -161,7 +149,8 @@ void judge(const comm::job& j, const problem& task, const settings& s, dirac::re
     result.converged =
         result.solve.converged() &&
         (result.rhs_norm == 0 || result.true_relative_residual <= s.solver.tolerance + allowance(s, result));
-    note_contradicted_recurrence(result);
+    const std::string note = note_on_recurrence(result.solve.outer.history, result.true_relative_residual);
+    if (!note.empty()) result.solve.notes.push_back(note);
 }
 
 /// The settings with what was chosen, and with the boundary that the links have.

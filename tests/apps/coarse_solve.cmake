@@ -2,6 +2,7 @@
 file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/coarse_solve/*.cpp)
 halocline_add_test_program(apps_coarse_solve_test SOURCES ${sources}
   LINK halocline::dirac halocline_app_config nlohmann_json::nlohmann_json ZLIB::ZLIB)
+target_include_directories(apps_coarse_solve_test PRIVATE ${PROJECT_SOURCE_DIR}/apps/coarse_solve)
 target_compile_definitions(apps_coarse_solve_test PRIVATE
   HALOCLINE_BIN="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}" HALOCLINE_SOURCE="${PROJECT_SOURCE_DIR}"
   HALOCLINE_VERSION="${PROJECT_VERSION}"

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program.hpp"
+#include "recurrence.hpp"
 #include "smooth_configuration.hpp"
 
 #include <cstddef>
 #include <cstring>
 #include <fstream>
+#include <initializer_list>
 #include <sstream>
+#include <vector>
 
 namespace coarse_solve_test {
 namespace {
@@ -185,6 +188,21 @@ TEST(Demo, LinksThatWereRoundedTo32BitsAreSolvedOnIfAskedFor) {
     EXPECT_NE(refused.err.find("--reunitarise accepts them"), std::string::npos) << refused.err;
     EXPECT_EQ(solved.exit_code, 0) << solved.err;
     EXPECT_NE(solved.out.find("its links missed SU(3) by at most "), std::string::npos) << solved.out;
+}
+
+/// With numbers as a singular operator gives them, which no solve is sure to.
+TEST(Demo, AResidualFarAboveTheLastOfTheHistoryIsNoted) {
+    const auto note = [](std::initializer_list<double> history, double residual) {
+        return note_on_recurrence(std::vector(history), residual);
+    };
+
+    EXPECT_EQ(note({1, 1e-3, 2e-9}, 5e-7), "the true relative residual, 5.000e-07, is 250 times the last one of the "
+                                           "history, 2.000e-09: rounding has taken over the solver's recurrence, as it "
+                                           "does if D is singular");
+    EXPECT_NE(note({1, 1e-9}, 2.1e-9), "");
+    EXPECT_EQ(note({1, 1e-9}, 1.9e-9), "");
+    EXPECT_EQ(note({1, 0}, 1e-9), "") << "a solution that the recurrence calls exact";
+    EXPECT_EQ(note({}, 1), "");
 }
 
 /// Links of one, periodic, without a mass: constant fields are mapped to 0.
