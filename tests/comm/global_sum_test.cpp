@@ -250,7 +250,7 @@ TEST(GlobalSum, ManyRanksTakeFewMessages) {
             global_sum sum(j, 1, {}, 8);
             double value = 1;
             ASSERT_EQ(sum({&value, 1}), status::ok);
-            const std::uint64_t messages = sum.statistics().bytes / sizeof value;
+            const std::uint64_t messages = sum.statistics().messages;
             std::uint64_t most = 7;
             for (int r = ranks; r > 8; r -= r / 2) most += 2;
             EXPECT_LE(messages, most) << ranks << " ranks";

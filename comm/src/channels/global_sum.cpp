@@ -185,6 +185,7 @@ void global_sum::send(step& to, std::span<const double> values) noexcept {
     set.for_each([&](auto& c) {
         std::ranges::copy(std::as_bytes(values), c.target(k)); // memcpy must not get a null address, even for no values
         c.send(k, 0, label.field_index());
+        ++statistics_.messages;
     });
     statistics_.bytes += bytes * to.peers;
 }

@@ -20,9 +20,11 @@ namespace halocline::comm {
 
 /// What the sums of one object have cost this rank.
 struct sum_statistics {
-    std::uint64_t sums = 0;  ///< finished ones, including maxima
-    std::uint64_t bytes = 0; ///< sent by this rank
-    double seconds = 0;      ///< time inside the calls, but for test(), and for the sending in operator() and maximum()
+    std::uint64_t sums = 0;     ///< finished ones, including maxima
+    std::uint64_t messages = 0; ///< sent by this rank
+    std::uint64_t bytes = 0;    ///< of values in these messages
+    /// Time inside the calls, but for test(), and for the sending in operator() and maximum().
+    double seconds = 0;
 };
 
 /// All ranks make the same calls in the same order, with the same number of values. After set-up no call allocates,
