@@ -2,9 +2,10 @@
 // Are the targets met?  scripts/bench.sh targets  (bench_targets RUN…)
 //
 // RUN is a file of JSON lines that other benches wrote in one go. Ratios are taken within a run; over several runs a
-// figure is the median, with its range; runs of different code are refused. Prints two tables in Markdown: one row per
-// target with its worst figure, for docs/status.md, and all figures, for docs/measurements/; then the points of
-// exchanges that lack figures; --json FILE gets one line per figure.
+// figure is the median, with its range; runs of different code are refused, and so are runs without any figure. Prints
+// two tables in Markdown: one row per target with its worst figure, for docs/status.md, and all figures, for
+// docs/measurements/; then what was not measured, and why. --json FILE gets one line per figure, and one of
+// "bench":"targets_missing" per point without any.
 #include "support/command_line.hpp"
 #include "support/json_line.hpp"
 #include "support/output_file.hpp"
@@ -15,13 +16,15 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <set>
+#include <utility>
 
 namespace {
 
 using namespace halocline;
 using namespace halocline::bench;
 
-/// Err: input_error: no such file, or a line that is not JSON.
+/// Err: input_error: no such file, no line in it, or a line that is not JSON.
 run_lines read_run(const std::string& path) {
     std::ifstream file(path);
     if (!file) throw input_error("can't read '" + path + "'");
@@ -33,6 +36,7 @@ run_lines read_run(const std::string& path) {
             throw input_error("'" + path + "', line " + std::to_string(number) + ": expected an object of JSON, not '" +
                               text.substr(0, 60) + "'");
     }
+    if (lines.empty()) throw input_error("'" + path + "' has no lines: nothing was measured");
     return lines;
 }
 
@@ -93,10 +97,17 @@ struct pooled {
     }
 };
 
+/// What no run has a figure of.
+struct gap {
+    figure where;                ///< the first
+    std::set<std::string> lacks; ///< in any run: "raw slot", "MPI in fast mode"
+};
+
 /// All runs together.
 struct judgement {
     std::vector<pooled> figures;
-    std::vector<compared_point> points; ///< what a point is compared with in any run
+    std::vector<gap> not_measured; ///< points without a figure in any mode of the machine
+    std::vector<gap> one_mode;     ///< points that have one, but only in the other mode
 };
 
 /// Runs of different code say nothing together.
@@ -131,41 +142,60 @@ void pool(const figure& f, std::vector<pooled>& all) {
     found->add(f);
 }
 
-void pool(const compared_point& c, std::vector<compared_point>& all) {
-    const auto same = [&](const compared_point& p) { return p.of == c.of && p.point == c.point && p.speed == c.speed; };
-    const auto found = std::ranges::find_if(all, same);
-    if (found == all.end()) {
-        all.push_back(c);
-        return;
-    }
-    found->has_limit |= c.has_limit;
-    found->has_mpi |= c.has_mpi;
+bool is_of(const figure& a, const figure& b) { return a.target == b.target && a.of == b.of && a.point == b.point; }
+
+void add_gap(const figure& f, std::vector<gap>& to, bool by_speed) {
+    const auto same = [&](const gap& g) { return is_of(g.where, f) && (!by_speed || g.where.speed == f.speed); };
+    auto found = std::ranges::find_if(to, same);
+    if (found == to.end()) found = to.insert(to.end(), {f, {}});
+    found->lacks.insert(f.lacks + (f.speed.empty() ? "" : " in " + f.speed + " mode"));
 }
 
-/// Adds a run to all.  Err: input_error: a line of a bench lacks keys that its lines have; the run is of other code.
-void add_run(const std::string& path, same_code& code, judgement& all) try {
+/// Adds those of `lacking` that no figure of any run makes up for.
+void add_gaps(const std::vector<figure>& lacking, judgement& all) {
+    for (const figure& f : lacking) {
+        bool judged = false, in_this_mode = false;
+        for (const pooled& p : all.figures) {
+            judged = judged || is_of(p.first, f);
+            in_this_mode = in_this_mode || (is_of(p.first, f) && (f.speed.empty() || p.first.speed == f.speed));
+        }
+        if (!judged) add_gap(f, all.not_measured, false);
+        if (judged && !in_this_mode) add_gap(f, all.one_mode, true);
+    }
+}
+
+/// Adds a run to all, and to `lacking` its figures without a value.  Err: input_error: a line of a bench lacks keys that
+/// its lines have; the run is of other code.
+void add_run(const std::string& path, same_code& code, judgement& all, std::vector<figure>& lacking) try {
     const run_lines lines = read_run(path);
     code.check(lines, path);
-    for (const figure& f : figures_of(lines)) pool(f, all.figures);
-    for (const compared_point& c : compared_points(lines)) pool(c, all.points);
+    for (const figure& f : figures_of(lines)) {
+        if (f.lacks.empty())
+            pool(f, all.figures);
+        else
+            lacking.push_back(f);
+    }
 } catch (const nlohmann::json::exception& e) {
     throw input_error("'" + path + "': a line is none of its bench: " + e.what());
 }
 
+/// Err: input_error: as for add_run(), or there is no figure in any run.
 judgement judge_runs(const std::vector<std::string>& paths) {
     judgement all;
     same_code code;
-    for (const std::string& path : paths) add_run(path, code, all);
-    std::ranges::stable_sort(all.points, {}, &compared_point::size);
+    std::vector<figure> lacking;
+    for (const std::string& path : paths) add_run(path, code, all, lacking);
+    if (all.figures.empty()) throw input_error("'" + paths[0] + "': no line says anything about a target");
+    add_gaps(lacking, all);
     return all;
 }
 
 /// A row: all points of one target and kind of exchange, the small ones first.
 struct row {
     std::string target, of;
-    double least_bound, most_bound;
     wanted side;
-    std::map<std::string, std::vector<const pooled*>> figures; // by speed
+    std::map<std::string, std::vector<const pooled*>> figures{}; // by speed
+    std::vector<const gap*> not_measured{};
 
     [[nodiscard]] std::string cell(const std::string& speed) {
         std::vector<const pooled*>& points = figures[speed];
@@ -174,19 +204,31 @@ struct row {
         for (const pooled* p : points) text += (text.empty() ? "" : "; ") + p->cell();
         return text.empty() ? "–" : text;
     }
+    [[nodiscard]] std::vector<const pooled*> all_figures() const {
+        std::vector<const pooled*> all;
+        for (const auto& [speed, of_speed] : figures) all.insert(all.end(), of_speed.begin(), of_speed.end());
+        return all;
+    }
+    /// "1.20", "0.60 to 1.00": of the figures, or of what they would be compared with.
+    [[nodiscard]] std::string bounds() const {
+        std::vector<double> all;
+        for (const pooled* p : all_figures()) all.push_back(p->first.bound);
+        if (all.empty())
+            for (const gap* g : not_measured) all.push_back(g->where.bound);
+        const auto [least, most] = std::ranges::minmax(all);
+        return printed(least) + (printed(least) == printed(most) ? "" : " to " + printed(most));
+    }
 };
 
-std::vector<row> rows_of(const std::vector<pooled>& all) {
+std::vector<row> rows_of(const judgement& all) {
     std::vector<row> rows;
-    for (const pooled& p : all) {
-        auto r =
-            std::ranges::find_if(rows, [&](const row& o) { return o.target == p.first.target && o.of == p.first.of; });
-        if (r == rows.end())
-            r = rows.insert(rows.end(), {p.first.target, p.first.of, p.first.bound, p.first.bound, p.first.side, {}});
-        r->least_bound = std::min(r->least_bound, p.first.bound);
-        r->most_bound = std::max(r->most_bound, p.first.bound);
-        r->figures[p.first.speed].push_back(&p);
-    }
+    const auto row_of = [&](const figure& f) -> row& {
+        auto r = std::ranges::find_if(rows, [&](const row& o) { return o.target == f.target && o.of == f.of; });
+        if (r == rows.end()) r = rows.insert(rows.end(), {f.target, f.of, f.side});
+        return *r;
+    };
+    for (const pooled& p : all.figures) row_of(p.first).figures[p.first.speed].push_back(&p);
+    for (const gap& g : all.not_measured) row_of(g.where).not_measured.push_back(&g);
     // The rows of a target are kept together.
     std::vector<row> ordered;
     for (const row& r : rows)
@@ -195,84 +237,120 @@ std::vector<row> rows_of(const std::vector<pooled>& all) {
     return ordered;
 }
 
-std::string bounds_of(const row& r) {
-    std::string text = printed(r.least_bound);
-    if (printed(r.most_bound) != text) text += " to " + printed(r.most_bound);
-    return (r.side == wanted::at_most ? "≤ " : "≥ ") + text;
+std::string name_of(const row& r) { return r.target + (r.side == wanted::at_most ? " ≤ " : " ≥ ") + r.bounds(); }
+
+/// "**5 of 6**, 2 not measured"
+std::string count_of(const row& r) {
+    const std::vector<const pooled*> points = r.all_figures();
+    if (points.empty()) return "not measured";
+    const auto count =
+        static_cast<std::size_t>(std::ranges::count_if(points, [](const pooled* p) { return p->is_met(); }));
+    const std::string mark = count == points.size() ? "" : "**";
+    const std::size_t missing = r.not_measured.size();
+    return mark + std::to_string(count) + " of " + std::to_string(points.size()) + mark +
+           (missing == 0 ? "" : ", " + std::to_string(missing) + " not measured");
 }
 
-/// A row per target: how many of its figures meet it, and the worst of them, a missed one if there is any.
-void print_summary(std::vector<row> rows) {
+/// The worst figure, a missed one if there is any.
+std::string worst_of(const row& r) {
+    const std::vector<const pooled*> points = r.all_figures();
+    if (points.empty()) return "–";
+    const pooled* const worst =
+        *std::ranges::min_element(points, {}, [](const pooled* p) { return std::pair(p->is_met(), p->margin()); });
+    return worst->first.speed + (worst->first.speed.empty() ? "" : " ") + worst->cell();
+}
+
+/// A row per target: how many of its figures meet it, at how many points there is none, and the worst figure.
+void print_summary(const std::vector<row>& rows) {
     std::puts("| target | of | met | worst |\n|---|---|---|---|");
-    for (row& r : rows) {
-        std::vector<const pooled*> points;
-        for (const auto& [speed, of_speed] : r.figures) points.insert(points.end(), of_speed.begin(), of_speed.end());
-        const auto is_met = [](const pooled* p) { return p->is_met(); };
-        const auto count = std::ranges::count_if(points, is_met);
-        const pooled* const worst =
-            *std::ranges::min_element(points, {}, [](const pooled* p) { return std::pair(p->is_met(), p->margin()); });
-        const bool all_met = static_cast<std::size_t>(count) == points.size();
-        std::printf("| %s %s | %s | %s%td of %zu%s | %s%s%s |\n", r.target.c_str(), bounds_of(r).c_str(), r.of.c_str(),
-                    all_met ? "" : "**", count, points.size(), all_met ? "" : "**", worst->first.speed.c_str(),
-                    worst->first.speed.empty() ? "" : " ", worst->cell().c_str());
-    }
+    for (const row& r : rows)
+        std::printf("| %s | %s | %s | %s |\n", name_of(r).c_str(), r.of.c_str(), count_of(r).c_str(),
+                    worst_of(r).c_str());
 }
 
 void print_figures(std::vector<row> rows) {
     std::puts("| target | of | fast mode | slow mode | either |\n|---|---|---|---|---|");
     for (row& r : rows)
-        std::printf("| %s %s | %s | %s | %s | %s |\n", r.target.c_str(), bounds_of(r).c_str(), r.of.c_str(),
-                    r.cell("fast").c_str(), r.cell("slow").c_str(), r.cell("").c_str());
+        if (!r.all_figures().empty())
+            std::printf("| %s | %s | %s | %s | %s |\n", name_of(r).c_str(), r.of.c_str(), r.cell("fast").c_str(),
+                        r.cell("slow").c_str(), r.cell("").c_str());
 }
 
-void print_tables(const std::vector<pooled>& all) {
+/// "no MPI in fast mode, no ours in slow mode"
+std::string reason_of(const gap& g) {
+    std::string reason;
+    for (const std::string& what : g.lacks)
+        if (what != no_line || g.lacks.size() == 1) reason += (reason.empty() ? "no " : ", no ") + what;
+    return reason;
+}
+
+/// "4^4, 8^4 (no MPI in fast mode); 16^4 (no time)"
+std::string list_of(std::vector<const gap*> gaps) {
+    std::ranges::stable_sort(gaps, {}, [](const gap* g) { return g->where.size; });
+    std::vector<std::pair<std::string, std::string>> by_reason;
+    for (const gap* g : gaps) {
+        const std::string reason = reason_of(*g);
+        auto found = std::ranges::find(by_reason, reason, &std::pair<std::string, std::string>::first);
+        if (found == by_reason.end()) found = by_reason.insert(by_reason.end(), {reason, ""});
+        found->second += (found->second.empty() ? "" : ", ") + g->where.point;
+    }
+    std::string text;
+    for (const auto& [reason, points] : by_reason) text += (text.empty() ? "" : "; ") + points + " (" + reason + ")";
+    return text;
+}
+
+/// A point for each target that it is judged by: how many are judged, and which are not, and why.
+void print_missing(const judgement& all, const std::vector<row>& rows) {
+    std::size_t judged = 0;
+    for (std::size_t i = 0; i < all.figures.size(); ++i) {
+        const auto same = [&](const pooled& p) { return is_of(p.first, all.figures[i].first); };
+        judged += std::none_of(all.figures.begin(), all.figures.begin() + static_cast<std::ptrdiff_t>(i), same);
+    }
+    const std::size_t missing = all.not_measured.size();
+    std::printf("\njudged %zu of %zu points of targets%s\n", judged, judged + missing,
+                missing == 0 ? "" : "; not measured, besides rows without any line:");
+    const auto without_line = [](const gap* g) { return g->lacks == std::set<std::string>{no_line}; };
+    for (const row& r : rows) {
+        const bool row_says_it = r.all_figures().empty() && std::ranges::all_of(r.not_measured, without_line);
+        if (!row_says_it && !r.not_measured.empty())
+            std::printf("* %s, %s: %s\n", r.target.c_str(), r.of.c_str(), list_of(r.not_measured).c_str());
+    }
+    if (all.one_mode.empty()) return;
+    std::puts("judged only in the other mode of the machine:");
+    for (const row& r : rows) {
+        std::vector<const gap*> of_row;
+        for (const gap& g : all.one_mode)
+            if (g.where.target == r.target && g.where.of == r.of) of_row.push_back(&g);
+        if (!of_row.empty()) std::printf("* %s, %s: %s\n", r.target.c_str(), r.of.c_str(), list_of(of_row).c_str());
+    }
+}
+
+void print_tables(const judgement& all) {
     const std::vector<row> rows = rows_of(all);
     print_summary(rows);
     std::puts("");
     print_figures(rows);
-    const auto missed = std::ranges::count_if(all, [](const pooled& p) { return !p.is_met(); });
+    const auto missed = std::ranges::count_if(all.figures, [](const pooled& p) { return !p.is_met(); });
     std::printf(
         "\n%zu figures, %zu met, %zu missed (bold); in brackets the range over runs; limit: the one-copy limit's own\n"
         "figure where it misses the bound, too; n: noisy. bare: the exchange alone; step: with the source written "
         "before and\n"
         "the ghosts read after it. short runs: faces that the one-copy limit copies 16 bytes at a time (x is cut)\n",
-        all.size(), all.size() - static_cast<std::size_t>(missed), static_cast<std::size_t>(missed));
+        all.figures.size(), all.figures.size() - static_cast<std::size_t>(missed), static_cast<std::size_t>(missed));
+    print_missing(all, rows);
 }
 
-/// "bare, cut in t, appended 4^4, 8^4; …" of the points that `lacks` selects.
-template <class Lacks>
-std::string list_of(const std::vector<compared_point>& points, Lacks lacks) {
-    std::map<std::string, std::string> by_kind;
-    for (const compared_point& p : points) {
-        if (!lacks(p)) continue;
-        std::string& text = by_kind[p.of + (p.speed.empty() ? "" : ", " + p.speed)];
-        text += (text.empty() ? " " : ", ") + p.point;
+void write_json(const judgement& all, std::FILE* to) {
+    for (const pooled& p : all.figures) std::fprintf(to, "%s\n", p.json().c_str());
+    for (const gap& g : all.not_measured) {
+        json_line line;
+        line.add("bench", "targets_missing").add("target", g.where.target).add("of", g.where.of);
+        line.add("point", g.where.point).add("lacks", reason_of(g));
+        std::fprintf(to, "%s\n", line.text().c_str());
     }
-    std::string list;
-    for (const auto& [kind, names] : by_kind) list += (list.empty() ? "" : "; ") + kind + names;
-    return list;
 }
 
-/// What can't be judged, though ours was measured: nothing to compare with was seen in the same mode of the machine.
-void print_missing(const std::vector<compared_point>& points) {
-    const auto no_limit = [](const compared_point& p) { return !p.has_limit; };
-    const auto no_mpi = [](const compared_point& p) { return !p.has_mpi; };
-    const auto print = [&](const char* what, auto lacks) {
-        const auto count = static_cast<std::size_t>(std::ranges::count_if(points, lacks));
-        if (count == 0) return;
-        std::printf("no %s: %s\n", what, count == points.size() ? "at any of them" : list_of(points, lacks).c_str());
-    };
-    if (points.empty()) return;
-    const auto incomplete = std::ranges::count_if(points, [](const auto& p) { return !p.has_limit || !p.has_mpi; });
-    std::printf(
-        "\n%td of %zu points of exchanges lack figures, because a contender was not seen there in the same mode "
-        "as ours\n",
-        incomplete, points.size());
-    print("one-copy limit", no_limit);
-    print("MPI", no_mpi);
-}
-
-int judge(app::program& program, int argc, const char* const* argv) {
+int run(app::program& program, int argc, const char* const* argv) {
     std::vector<std::string> runs;
     std::string json;
     CLI::App cli("Are the targets met?");
@@ -281,14 +359,12 @@ int judge(app::program& program, int argc, const char* const* argv) {
     program.parse(cli, argc, argv);
     const judgement all = judge_runs(runs);
     output_file json_file("--json", json);
-    print_tables(all.figures);
-    print_missing(all.points);
-    if (std::FILE* const to = json_file.stream())
-        for (const pooled& p : all.figures) std::fprintf(to, "%s\n", p.json().c_str());
+    print_tables(all);
+    if (std::FILE* const to = json_file.stream()) write_json(all, to);
     json_file.close(program);
     return 0;
 }
 
 } // namespace
 
-int main(int argc, char** argv) { return run_bench(argc, argv, judge); }
+int main(int argc, char** argv) { return run_bench(argc, argv, run); }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Exchanges: bench_halo's lines of "halo" and "halo_detail" (halo/report.hpp).
+#include "support/peer_names.hpp"
 #include "targets/figures.hpp"
 
 #include <algorithm>
@@ -7,33 +8,19 @@
 #include <functional>
 #include <map>
 #include <numeric>
+#include <tuple>
 
 namespace halocline::bench {
 namespace {
 
-/// All contenders at one point, by one measure, in one speed of the machine.
-struct exchange_point {
-    int ranks = 0, bytes_per_site = 0;
-    std::array<int, 4> cut{}, extents{};
-    std::string layout, measure, speed;
+/// What the rows of the tables tell apart: how a field is cut and laid out, and what is timed.
+struct exchange_kind {
+    int ranks = 2, bytes_per_site = 96;
+    std::array<int, 4> cut{}; ///< ranks along each dimension; of one rank 1 where it exchanges with itself
+    std::string layout, measure;
     bool own_cores = true; ///< has each rank its own cores?
-    auto operator<=>(const exchange_point&) const = default;
+    auto operator<=>(const exchange_kind&) const = default;
 
-    explicit exchange_point(const nlohmann::json& line)
-        : ranks(line.at("ranks")), bytes_per_site(line.at("bytes_per_site")), cut(line.at("cut")),
-          extents(line.at("L")), layout(line.at("layout")), measure(line.at("measure")), speed(line.at("machine")),
-          own_cores(line.value("pinned", ranks <= 2)) {}
-
-    [[nodiscard]] std::string point() const {
-        const auto& l = extents;
-        std::string text = std::to_string(l[0]);
-        if (std::ranges::count(l, l[0]) == 4) return text + "^4";
-        for (std::size_t mu = 1; mu < l.size(); ++mu) text += '.' + std::to_string(l[mu]);
-        return text;
-    }
-    [[nodiscard]] double sites() const {
-        return std::accumulate(extents.begin(), extents.end(), 1.0, std::multiplies<>());
-    }
     /// The dimensions that are cut: "t", "xt".
     [[nodiscard]] std::string dimensions() const {
         std::string names;
@@ -47,134 +34,208 @@ struct exchange_point {
     [[nodiscard]] std::vector<bool> choices() const {
         return left_to_choose() ? std::vector{true} : std::vector{false, true};
     }
-    [[nodiscard]] std::string kind() const {
+    [[nodiscard]] std::string name() const {
         return measure + ", cut in " + dimensions() + ", " + layout +
                (bytes_per_site == 96 ? "" : ", " + std::to_string(bytes_per_site) + " B/site");
     }
-    [[nodiscard]] std::string what() const { return ranks == 2 ? kind() : std::to_string(ranks) + " ranks, " + kind(); }
     [[nodiscard]] std::string what(bool chosen) const {
-        return what() + (chosen && !left_to_choose() ? ", left to choose" : "");
+        return (ranks == 2 ? "" : std::to_string(ranks) + " ranks, ") + name() +
+               (chosen && !left_to_choose() ? ", left to choose" : "");
     }
 };
 
-quickest ours(const line_list& all, bool left_to_choose) {
-    return quickest_of(all, "us_median", [&](const nlohmann::json& l) {
-        return l["who"] == "ours" && l.value("threads", 1) == 1 && (l["mode"] == "automatic") == left_to_choose;
-    });
+exchange_kind kind_of(const nlohmann::json& line, const std::string& measure) {
+    const int ranks = line.at("ranks");
+    return {ranks,   line.at("bytes_per_site"),       line.at("cut"), line.at("layout"),
+            measure, line.value("pinned", ranks <= 2)};
 }
 
-quickest one_copy_limit(const line_list& all) {
-    return quickest_of(all, "us_median", [](const nlohmann::json& l) { return l["who"] == "limit"; });
+place box(const std::array<int, 4>& extents, const std::string& speed = "", int run_bytes = 0) {
+    std::string name = std::to_string(extents[0]);
+    if (std::ranges::count(extents, extents[0]) == 4)
+        name += "^4";
+    else
+        for (std::size_t mu = 1; mu < extents.size(); ++mu) name += '.' + std::to_string(extents[mu]);
+    return {.point = name,
+            .size = std::accumulate(extents.begin(), extents.end(), 1.0, std::multiplies<>()),
+            .speed = speed,
+            .longest = *std::ranges::max_element(extents),
+            .run_bytes = run_bytes};
 }
 
-/// "openmpi", "mpich"; "": either. As installed, or tuned.
-quickest mpi(const line_list& all, const std::string& name, const std::string& settings) {
-    return quickest_of(all, "us_median", [&](const nlohmann::json& l) {
-        return l.value("settings", "") == settings && (name.empty() || l["who"] == name);
-    });
+/// Ours of one thread; `chosen`: with the path left to choose, otherwise the faster of the others.
+term ours(bool chosen) {
+    return {ours_name, "us_median", [=](const nlohmann::json& l) {
+                return l.at("who") == "ours" && l.value("threads", 1) == 1 && (l.at("mode") == "automatic") == chosen;
+            }};
+}
+
+term one_copy_limit() {
+    return {"one-copy limit", "us_median", [](const nlohmann::json& l) { return l.at("who") == "limit"; }};
+}
+
+/// The better MPI, as "installed" or "tuned".
+term better_mpi(const char* settings) {
+    return {*settings == 'i' ? "MPI" : "tuned MPI", "us_median", [=](const nlohmann::json& l) {
+                return is_mpi(l.at("who").get<std::string>()) && l.value("settings", "") == settings;
+            }};
+}
+
+term installed_openmpi() {
+    return {"Open MPI", "us_median",
+            [](const nlohmann::json& l) { return l.at("who") == "openmpi" && l.value("settings", "") == "installed"; }};
 }
 
 /// What the better MPI's time divided by ours should be.
-double least_gain(const exchange_point& p) {
-    if (p.cut[0] > 1) return p.layout == "padded" ? 1.3 : 1.7; // strided faces
-    const int longest = *std::ranges::max_element(p.extents);
-    return longest <= 4 ? 1.7 : longest <= 8 ? 2.5 : 3;
+double least_gain(const exchange_kind& k, int longest_extent) {
+    if (k.cut[0] > 1) return k.layout == "padded" ? 1.3 : 1.7; // strided faces
+    return longest_extent <= 4 ? 1.7 : longest_extent <= 8 ? 2.5 : 3;
 }
 
 /// Can wider vectors beat the limit's loop? For faces in runs of one or two sites, whose length the loop knows
 /// (halo/box_faces.hpp: 96 and 192 bytes), it moves 16 bytes at a time, the vectors of a program for any x86-64. Longer
 /// runs are left to the C library's memcpy, which uses the machine's widest vectors.
-bool vectors_can_beat(const nlohmann::json& limit) {
+bool vectors_can_beat_limit(const place& p) {
     constexpr int longest = 192;
-    return limit.contains("run_bytes") && limit["run_bytes"] <= longest;
+    return p.run_bytes > 0 && p.run_bytes <= longest;
 }
 /// The greatest figure that is printed as less than 1.
 constexpr double below_one = 0.99;
 
-/// Does what the limit reaches excuse ours? Not if only the limit was disturbed.
-bool counts(const quickest& limit, bool figure_is_noisy) { return limit && (figure_is_noisy || !limit.noisy()); }
-
-/// Adds the figures of ranks that have a core each.
-void add_of_own_cores(const exchange_point& p, const line_list& all, bool chosen, std::vector<figure>& figures) {
-    const quickest we = ours(all, chosen);
-    if (!we) return;
-    const std::string what = p.what(chosen);
-    const quickest limit = one_copy_limit(all);
-    if (limit) {
-        const double ratio = we.us / limit.us;
-        const bool noisy = we.noisy() || limit.noisy();
-        figures.push_back(
-            {"ours / one-copy limit", what, p.point(), p.sites(), p.speed, ratio, 1.2, wanted::at_most, noisy});
-        if (vectors_can_beat(*limit.line))
-            figures.push_back({"ours / one-copy limit, short runs", what, p.point(), p.sites(), p.speed, ratio,
-                               below_one, wanted::at_most, noisy});
-    }
-    if (const quickest best = mpi(all, "", "installed")) {
-        const bool noisy = we.noisy() || best.noisy();
-        figures.push_back({"the better MPI / ours", what, p.point(), p.sites(), p.speed, best.us / we.us, least_gain(p),
-                           wanted::at_least, noisy, counts(limit, noisy) ? best.us / limit.us : 0, true});
-    }
-    if (const quickest best = mpi(all, "", "tuned"))
-        figures.push_back({"the better tuned MPI / ours", what, p.point(), p.sites(), p.speed, best.us / we.us, 1.3,
-                           wanted::at_least, we.noisy() || best.noisy()});
+/// Of ranks that have a core each.
+std::vector<target> targets_of_own_cores(const exchange_kind& k, bool chosen, const std::vector<place>& points) {
+    const std::string of = k.what(chosen);
+    return {{.name = "ours / one-copy limit",
+             .of = of,
+             .side = wanted::at_most,
+             .bound = always(1.2),
+             .above = ours(chosen),
+             .below = one_copy_limit(),
+             .points = points},
+            {.name = "ours / one-copy limit, short runs",
+             .of = of,
+             .side = wanted::at_most,
+             .bound = always(below_one),
+             .above = ours(chosen),
+             .below = one_copy_limit(),
+             .points = points,
+             .applies = vectors_can_beat_limit},
+            {.name = "the better MPI / ours",
+             .of = of,
+             .side = wanted::at_least,
+             .bound = [k](const place& p, const nlohmann::json*) { return least_gain(k, p.longest); },
+             .above = better_mpi("installed"),
+             .below = ours(chosen),
+             .points = points,
+             .limit = one_copy_limit(),
+             .limit_suffices = true},
+            {.name = "the better tuned MPI / ours",
+             .of = of,
+             .side = wanted::at_least,
+             .bound = always(1.3),
+             .above = better_mpi("tuned"),
+             .below = ours(chosen),
+             .points = points}};
 }
 
-/// More ranks than cores, so that the speed of the machine can't be determined: what a plan chooses, and the faster of
-/// our paths.
-void add_of_shared_cores(const exchange_point& p, const line_list& all, std::vector<figure>& figures) {
-    const quickest theirs = mpi(all, "openmpi", "installed");
-    const quickest limit = one_copy_limit(all);
-    for (const bool chosen : {false, true}) {
-        const quickest we = ours(all, chosen);
-        if (!we || !theirs) continue;
-        const bool noisy = we.noisy() || theirs.noisy();
-        figures.push_back({std::to_string(p.ranks) + " ranks: ours / Open MPI",
-                           p.kind() + (chosen ? ", left to choose" : ", the better path"), p.point(), p.sites(), "",
-                           we.us / theirs.us, 0.3, wanted::at_most, noisy,
-                           counts(limit, noisy) ? limit.us / theirs.us : 0});
-    }
+/// Of more ranks than cores, so that the speed of the machine can't be determined: what a plan chooses, and the faster
+/// of our paths.
+std::vector<target> targets_of_shared_cores(const exchange_kind& k, const std::vector<place>& points) {
+    std::vector<target> all;
+    for (const bool chosen : {false, true})
+        all.push_back({.name = std::to_string(k.ranks) + " ranks: ours / Open MPI",
+                       .of = k.name() + (chosen ? ", left to choose" : ", the better path"),
+                       .side = wanted::at_most,
+                       .bound = always(0.3),
+                       .above = ours(chosen),
+                       .below = installed_openmpi(),
+                       .points = points,
+                       .limit = one_copy_limit()});
+    return all;
 }
 
 /// What is left of an exchange without its wire. It moves no bytes, so the size of the box does not matter.
-void add_of_one_rank(const exchange_point& p, const line_list& all, std::vector<figure>& figures) {
-    const bool all_faces = std::ranges::count(p.cut, 1) == 4;
-    const auto batched =
-        quickest_of(all, "us_median", [](const nlohmann::json& l) { return l["mode"] == "empty-batched"; });
-    if (batched && all_faces)
-        figures.push_back({"start and finish over mock, 8 faces, ns", "one rank, 64 in a row", p.point(), p.sites(),
-                           p.speed, 1e3 * batched.us, 60, wanted::at_most, batched.noisy()});
+target without_wire(const std::vector<place>& points) {
+    const auto in_a_row = [](const nlohmann::json& l) { return l.at("mode") == "empty-batched"; };
+    return {.name = "start and finish over mock, 8 faces, ns",
+            .of = "one rank, 64 in a row",
+            .side = wanted::at_most,
+            .bound = always(60),
+            .form = target::number,
+            .scale = 1e3, // from microseconds
+            .above = {ours_name, "us_median", in_a_row},
+            .points = points};
 }
 
-std::map<exchange_point, line_list> points_of(const run_lines& lines) {
-    std::map<exchange_point, line_list> points;
+using kinds = std::map<exchange_kind, std::vector<place>>;
+
+/// What `scripts/bench.sh targets` measures.
+kinds expected_kinds() {
+    kinds all;
+    const auto boxes = [](int run_bytes) {
+        return std::vector{box({4, 4, 4, 4}, "", run_bytes), box({8, 8, 8, 8}, "", run_bytes),
+                           box({16, 16, 16, 16}, "", run_bytes)};
+    };
+    for (const std::string layout : {"appended", "padded"})
+        for (const std::string measure : {"bare", "step"}) {
+            all[{2, 96, {1, 1, 1, 2}, layout, measure, true}] = boxes(0);
+            all[{2, 96, {2, 1, 1, 1}, layout, measure, true}] = boxes(96);
+            all[{4, 96, {1, 1, 1, 4}, layout, measure, false}] = boxes(0);
+        }
+    all[{1, 96, {1, 1, 1, 1}, "appended", "bare", true}] = {box({4, 4, 4, 4})};
+    return all;
+}
+
+/// What was measured, and what was left out for lack of time.
+kinds measured_kinds(const run_lines& lines) {
+    using key = std::tuple<exchange_kind, std::array<int, 4>, std::string>;
+    std::map<key, place> places;
+    const auto place_at = [&](const nlohmann::json& line, const std::string& measure,
+                              const std::string& speed) -> auto& {
+        const std::array<int, 4> extents = line.at("L");
+        return places.try_emplace({kind_of(line, measure), extents, speed}, box(extents, speed)).first->second;
+    };
     for (const char* bench : {"halo", "halo_detail"})
-        for (const nlohmann::json* line : lines_of(lines, bench)) points[exchange_point(*line)].push_back(line);
-    return points;
+        for (const nlohmann::json* line : lines_of(lines, bench)) {
+            if (!is_within_host(*line)) continue;
+            place& p = place_at(*line, line->at("measure"), line->at("machine"));
+            p.lines.push_back(line);
+            p.run_bytes = line->value("run_bytes", p.run_bytes);
+        }
+    for (const nlohmann::json* line : lines_of(lines, "halo_left_out"))
+        if (is_within_host(*line))
+            for (const char* measure : {"bare", "step"}) place_at(*line, measure, "").left_out = "time";
+    kinds all;
+    for (auto& [where, p] : places) {
+        const exchange_kind& kind = std::get<0>(where);
+        if (kind.ranks > 1 && !kind.own_cores) p.speed = "";
+        all[kind].push_back(p);
+    }
+    return all;
 }
 
 } // namespace
 
 void add_exchange_figures(const run_lines& lines, std::vector<figure>& all) {
-    for (const auto& [p, those] : points_of(lines)) {
-        if (p.ranks == 1)
-            add_of_one_rank(p, those, all);
-        else if (p.own_cores)
-            for (const bool chosen : p.choices()) add_of_own_cores(p, those, chosen, all);
-        else
-            add_of_shared_cores(p, those, all);
+    kinds measured = measured_kinds(lines);
+    const kinds expected = expected_kinds();
+    for (const auto& [kind, points] : expected) measured.try_emplace(kind);
+    for (const auto& [kind, places] : measured) {
+        const auto found = expected.find(kind);
+        const std::vector<place> points = found == expected.end() ? std::vector<place>() : found->second;
+        const auto judge_all = [&, &places = places](const std::vector<target>& targets) {
+            for (const target& t : targets) judge(t, places, all);
+        };
+        if (kind.ranks == 1) {
+            const bool all_faces = std::ranges::count(kind.cut, 1) == 4;
+            if (all_faces && kind.layout == "appended" && kind.measure == "bare")
+                judge(without_wire(points), places, all);
+        } else if (kind.own_cores) {
+            for (const bool chosen : kind.choices()) judge_all(targets_of_own_cores(kind, chosen, points));
+        } else {
+            judge_all(targets_of_shared_cores(kind, points));
+        }
     }
-}
-
-std::vector<compared_point> compared_points(const run_lines& lines) {
-    std::vector<compared_point> all;
-    for (const auto& [p, those] : points_of(lines)) {
-        const auto is_there = [&, &those = those](bool chosen) { return bool{ours(those, chosen)}; };
-        if (p.ranks == 1 || !std::ranges::any_of(p.choices(), is_there)) continue;
-        const char* const judged = p.own_cores ? "" : "openmpi"; // of ranks that share cores only this MPI
-        all.push_back({p.what(), p.point(), p.own_cores ? p.speed : "", p.sites(), bool{one_copy_limit(those)},
-                       bool{mpi(those, judged, "installed")}});
-    }
-    return all;
 }
 
 } // namespace halocline::bench

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages: lines of bench_p2p, bench_window and bench_verbs.
-#include "support/statistics.hpp"
+#include "support/peer_names.hpp"
 #include "targets/figures.hpp"
 
+#include <initializer_list>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -10,17 +11,34 @@
 namespace halocline::bench {
 namespace {
 
+using nlohmann::json;
+
 std::string size_name(std::size_t bytes) {
     if (bytes >= 1 << 20 && bytes % (1 << 20) == 0) return std::to_string(bytes >> 20) + " MiB";
     if (bytes >= 1 << 10 && bytes % (1 << 10) == 0) return std::to_string(bytes >> 10) + " KiB";
     return std::to_string(bytes) + " B";
 }
-
-/// Selects a contender of bench_p2p.
-auto is(const char* who, const char* mode) {
-    return [=](const nlohmann::json& l) { return l["who"] == who && l["mode"] == mode; };
+place of_size(std::size_t bytes, const std::string& speed = "") {
+    return {.point = size_name(bytes), .size = static_cast<double>(bytes), .speed = speed};
 }
-bool is_installed_mpi(const nlohmann::json& l) { return l["who"] == "openmpi" || l["who"] == "mpich"; }
+std::vector<place> of_sizes(std::initializer_list<std::size_t> all) {
+    std::vector<place> places;
+    for (const std::size_t bytes : all) places.push_back(of_size(bytes));
+    return places;
+}
+
+// Contenders of bench_p2p, by a measure: "bare" or "step".
+term contender(const char* called, const char* who, const char* mode, const std::string& measure) {
+    return {called, measure + "_us_median", [=](const json& l) { return l.at("who") == who && l.at("mode") == mode; }};
+}
+term ours(const char* mode, const std::string& measure) { return contender("ours", "ours", mode, measure); }
+term raw(const char* mode, const std::string& measure) {
+    const std::string called = std::string("raw ") + mode;
+    return contender(called.c_str(), "limit", mode, measure);
+}
+term better_mpi(const std::string& measure) {
+    return {"MPI", measure + "_us_median", [](const json& l) { return is_mpi(l.at("who").get<std::string>()); }};
+}
 
 /// Where our messages lie; those of the MPIs lie in ordinary memory.
 constexpr std::pair<const char*, const char*> memories[]{{"messages", "shared memory"},
@@ -30,115 +48,157 @@ constexpr std::pair<const char*, const char*> memories[]{{"messages", "shared me
 constexpr double fast_flag_ns = 100;
 
 /// Was a line measured with fast flags? Lines of old runs without flags have only the speed.
-bool has_fast_flags(const nlohmann::json& line) {
+bool has_fast_flags(const json& line) {
     return line.contains("flag_ns") ? line["flag_ns"] < fast_flag_ns : line["speed"] == "fast";
 }
+/// Of ours / the better MPI, one way: from 8 B on where flags are fast, else from 512 B on, up to 4 KiB.
+double most_of_one_way(const place& p, const json* ours) {
+    const bool small = p.size < 512 && ours != nullptr && !has_fast_flags(*ours);
+    return p.size > 4096 || small ? 1.0 : 0.6;
+}
 
-void add_latency(std::size_t bytes, const std::string& speed, const line_list& those, std::vector<figure>& all) {
-    const quickest slot = quickest_of(those, "bare_us_median", is("limit", "slot"));
-    const quickest mpi = quickest_of(those, "bare_us_median", is_installed_mpi);
-    const quickest in_slab = quickest_of(those, "bare_us_median", is("ours", "messages"));
-    if (in_slab && slot && bytes <= 4096)
-        all.push_back({"one way: ours - raw slot, ns", "shared memory", size_name(bytes), static_cast<double>(bytes),
-                       speed, 1e3 * (in_slab.us - slot.us), 40, wanted::at_most, in_slab.noisy() || slot.noisy()});
-    for (const auto& [mode, memory] : memories) {
-        const quickest ours = quickest_of(those, "bare_us_median", is("ours", mode));
-        if (!ours || !mpi) continue;
-        // From 8 B on where flags are fast, else from 512 B on.
-        const bool large = bytes > 4096, small = bytes < 512 && !has_fast_flags(*ours.line);
-        all.push_back({"one way: ours / the better MPI", memory, size_name(bytes), static_cast<double>(bytes), speed,
-                       ours.us / mpi.us, large || small ? 1.0 : 0.6, wanted::at_most, ours.noisy() || mpi.noisy()});
-    }
+std::vector<target> targets_of_latency() {
+    const std::vector<place> sizes = of_sizes({8, 64, 256, 512, 1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10,
+                                               64 << 10, 128 << 10, 1 << 20, 8 << 20});
+    std::vector<target> all{{.name = "one way: ours - raw slot, ns",
+                             .of = "shared memory",
+                             .side = wanted::at_most,
+                             .bound = always(40),
+                             .form = target::difference,
+                             .scale = 1e3, // from microseconds
+                             .above = ours("messages", "bare"),
+                             .below = raw("slot", "bare"),
+                             .points = sizes,
+                             .applies = [](const place& p) { return p.size <= 4096; }}};
+    for (const auto& [mode, memory] : memories)
+        all.push_back({.name = "one way: ours / the better MPI",
+                       .of = memory,
+                       .side = wanted::at_most,
+                       .bound = most_of_one_way,
+                       .above = ours(mode, "bare"),
+                       .below = better_mpi("bare"),
+                       .points = sizes});
+    return all;
 }
 
 /// Consecutive blocking sends.
-void add_streams(std::size_t bytes, const std::string& speed, const line_list& those, std::vector<figure>& all) {
+std::vector<target> targets_of_streams() {
+    std::vector<target> all;
     for (const auto& [mode, memory] : memories)
-        for (const char* measure : {"bare", "step"}) {
-            const std::string key = std::string(measure) + "_us_median";
-            const quickest ours = quickest_of(those, key.c_str(), is("ours", mode));
-            const quickest mpi = quickest_of(those, key.c_str(), is_installed_mpi);
-            if (ours && mpi)
-                all.push_back({"streams one way: ours / the better MPI", std::string(measure) + ", " + memory,
-                               size_name(bytes), static_cast<double>(bytes), speed, ours.us / mpi.us, 1,
-                               wanted::at_most, ours.noisy() || mpi.noisy()});
-        }
+        for (const std::string measure : {"bare", "step"})
+            all.push_back({.name = "streams one way: ours / the better MPI",
+                           .of = measure + ", " + memory,
+                           .side = wanted::at_most,
+                           .bound = always(1),
+                           .above = ours(mode, measure),
+                           .below = better_mpi(measure),
+                           .points = of_sizes({8, 64, 256, 512, 1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10,
+                                               64 << 10, 128 << 10, 1 << 20, 8 << 20})});
+    return all;
 }
 
-void add_both_ways(std::size_t bytes, const std::string& speed, const line_list& those, std::vector<figure>& all) {
-    if (bytes < 128 << 10) return;
-    for (const char* measure : {"bare", "step"}) {
-        const std::string key = std::string(measure) + "_us_median";
-        const quickest ours = quickest_of(those, key.c_str(), is("ours", "messages"));
-        const quickest mpi = quickest_of(those, key.c_str(), is_installed_mpi);
-        const quickest copy = quickest_of(those, key.c_str(), is("limit", "copy"));
-        if (ours && mpi)
-            all.push_back({"both ways: the better MPI / ours", measure, size_name(bytes), static_cast<double>(bytes),
-                           speed, mpi.us / ours.us, 1.3, wanted::at_least, ours.noisy() || mpi.noisy()});
-        if (ours && copy)
-            all.push_back({"both ways: raw copy / ours", measure, size_name(bytes), static_cast<double>(bytes), speed,
-                           copy.us / ours.us, 0.85, wanted::at_least, ours.noisy() || copy.noisy()});
+std::vector<target> targets_of_both_ways() {
+    const auto large = [](const place& p) { return p.size >= 128 << 10; };
+    std::vector<target> all;
+    for (const std::string measure : {"bare", "step"})
+        for (const auto& [name, theirs, bound] :
+             {std::tuple{"both ways: the better MPI / ours", better_mpi(measure), 1.3},
+              std::tuple{"both ways: raw copy / ours", raw("copy", measure), 0.85}})
+            all.push_back({.name = name,
+                           .of = measure,
+                           .side = wanted::at_least,
+                           .bound = always(bound),
+                           .above = theirs,
+                           .below = ours("messages", measure),
+                           .points = of_sizes({128 << 10, 1 << 20, 4 << 20, 8 << 20}),
+                           .applies = large});
+    return all;
+}
+
+/// The places of each pattern of bench_p2p.
+std::map<std::string, std::vector<place>> places_of_patterns(const run_lines& lines) {
+    std::map<std::tuple<std::string, std::size_t, std::string>, line_list> pinned;
+    for (const json* l : lines_of(lines, "p2p")) {
+        if (!is_within_host(*l)) continue;
+        line_list& those = pinned[{l->at("pattern"), l->at("bytes"), l->at("speed")}];
+        if (l->value("pinned", true)) those.push_back(l);
     }
-}
-
-void add_matched(const run_lines& lines, std::vector<figure>& all) {
-    std::map<std::tuple<std::string, std::size_t, std::string>, line_list> points;
-    for (const nlohmann::json* l : lines_of(lines, "p2p"))
-        points[{l->at("pattern"), l->at("bytes"), l->at("speed")}].push_back(l);
-    for (const auto& [key, those] : points) {
+    std::map<std::string, std::vector<place>> places;
+    for (const auto& [key, those] : pinned) {
         const auto& [pattern, bytes, speed] = key;
-        if (pattern == "latency") add_latency(bytes, speed, those, all);
-        if (pattern == "one-way") add_streams(bytes, speed, those, all);
-        if (pattern == "both-ways") add_both_ways(bytes, speed, those, all);
+        place p = of_size(bytes, speed);
+        p.lines = those;
+        if (those.empty()) p.left_out = "processors of their own";
+        places[pattern].push_back(p);
     }
-}
-
-/// The median over the lines of a bench that satisfy `which`, by bytes.
-template <class Which>
-std::map<std::size_t, double> medians(const run_lines& lines, const char* bench, const char* key, Which which) {
-    std::map<std::size_t, std::vector<double>> values;
-    for (const nlohmann::json* l : lines_of(lines, bench))
-        if (l->contains(key) && which(*l)) values[l->at("bytes")].push_back(l->at(key));
-    std::map<std::size_t, double> result;
-    for (const auto& [bytes, of_size] : values) result[bytes] = median(of_size);
-    return result;
+    return places;
 }
 
 auto begins(const char* key, std::string_view text) {
-    return [=](const nlohmann::json& l) { return l.value(key, "").starts_with(text); };
+    return [=](const json& l) { return l.value(key, "").starts_with(text); };
 }
 
-void add_windows(const run_lines& lines, std::vector<figure>& all) {
+/// The places of a bench whose lines have "bytes"; an empty message is none.
+std::vector<place> places_by_bytes(const run_lines& lines, const char* bench) {
+    std::map<std::size_t, line_list> by_bytes;
+    for (const json* l : lines_of(lines, bench))
+        if (l->at("bytes") > 0) by_bytes[l->at("bytes")].push_back(l);
+    std::vector<place> places;
+    for (const auto& [bytes, those] : by_bytes) {
+        places.push_back(of_size(bytes));
+        places.back().lines = those;
+    }
+    return places;
+}
+
+std::vector<target> targets_of_windows() {
+    std::vector<target> all;
     for (const auto& [call, what] :
          {std::pair{"post, buffered", "prepared"}, std::pair{"post", "from user's arrays"}}) {
-        const auto ours = [&, call = call](const nlohmann::json& l) {
-            return begins("who", "halocline")(l) && l["call"] == call;
+        const auto is_call = [call = call](const json& l) {
+            return l.value("who", "") == "halocline over shm" && l.at("call") == call;
         };
-        for (const auto& [bytes, ns] : medians(lines, "window", "p50_ns", ours))
-            if (bytes > 0)
-                all.push_back({"post() of a window, ns", what, size_name(bytes), static_cast<double>(bytes), "", ns,
-                               100, wanted::at_most, false});
+        all.push_back({.name = "post() of a window, ns",
+                       .of = what,
+                       .side = wanted::at_most,
+                       .bound = always(100),
+                       .form = target::number,
+                       .above = {ours_name, "p50_ns", is_call, true},
+                       .points = of_sizes({8, 256, 4096})});
     }
+    return all;
 }
 
-void add_verbs(const run_lines& lines, std::vector<figure>& all) {
-    for (const auto& [bytes, ns] : medians(lines, "verbs", "ns_median", begins("who", "halocline before")))
-        all.push_back({"our code before ibv_post_send, ns", "verbs", size_name(bytes), static_cast<double>(bytes), "",
-                       ns, 100, wanted::at_most, false});
-    auto theirs = medians(lines, "verbs", "us_median", begins("who", "ib_write_lat"));
-    for (const auto& [bytes, us] : medians(lines, "verbs", "us_median", begins("who", "halocline")))
-        if (theirs.contains(bytes))
-            all.push_back({"one way over verbs: ours / ib_write_lat", "emulated where there is no device",
-                           size_name(bytes), static_cast<double>(bytes), "", us / theirs[bytes], 1.25, wanted::at_most,
-                           false});
+std::vector<target> targets_of_verbs() {
+    return {{.name = "our code before ibv_post_send, ns",
+             .of = "verbs",
+             .side = wanted::at_most,
+             .bound = always(100),
+             .form = target::number,
+             .above = {ours_name, "ns_median", begins("who", "halocline before"), true},
+             .points = of_sizes({8, 64, 4096})},
+            {.name = "one way over verbs: ours / ib_write_lat",
+             .of = "emulated where there is no device",
+             .side = wanted::at_most,
+             .bound = always(1.25),
+             .form = target::paired,
+             .above = {ours_name, "us_median", begins("who", "halocline")},
+             .below = {"ib_write_lat", "us_median", begins("who", "ib_write_lat")},
+             .points = of_sizes({8, 64, 512, 4096})}};
 }
 
 } // namespace
 
 void add_message_figures(const run_lines& lines, std::vector<figure>& all) {
-    add_matched(lines, all);
-    add_windows(lines, all);
-    add_verbs(lines, all);
+    const auto judge_all = [&](const std::vector<target>& targets, const std::vector<place>& places) {
+        for (const target& t : targets) judge(t, places, all);
+    };
+    std::map<std::string, std::vector<place>> patterns = places_of_patterns(lines);
+    judge_all(targets_of_latency(), patterns["latency"]);
+    judge_all(targets_of_streams(), patterns["one-way"]);
+    judge_all(targets_of_both_ways(), patterns["both-ways"]);
+    judge_all(targets_of_windows(), places_by_bytes(lines, "window"));
+    judge_all(targets_of_verbs(), places_by_bytes(lines, "verbs"));
 }
 
 } // namespace halocline::bench
