@@ -7,6 +7,7 @@
 // take turns in short slices (support/rounds.hpp); payloads are verified after each slice. What is timed:
 // halo/timed_slice.hpp. A single rank exchanges faces with itself.
 
+#include "halo/exchange_order.hpp"
 #include "halo/one_copy.hpp"
 #include "halo/ours.hpp"
 #include "halo/points.hpp"
@@ -15,6 +16,7 @@
 #include "support/json_line.hpp"
 #include "support/machine.hpp"
 #include "support/output_file.hpp"
+#include "support/peer_names.hpp"
 #include "support/peer_program.hpp"
 #include "support/probed_facts.hpp"
 #include "support/statistics.hpp"
@@ -22,10 +24,8 @@
 #include <halocline/comm/costs.hpp>
 #include <halocline/comm/detail/pause.hpp>
 
-#include <deque>
 #include <memory>
 #include <optional>
-#include <sstream>
 #include <unistd.h>
 
 namespace {
@@ -44,27 +44,8 @@ struct options {
     bool table = false;
 };
 
-/// A peer and the modes that it knows: --peer 'NAME[:MODE,MODE…]=COMMAND'; a NAME ending in "-tuned" is that MPI with
-/// settings other than those that it was installed with.
-struct mpi_peer {
-    explicit mpi_peer(std::string text) : program(without_modes(text, modes)), name(program.name()) {
-        const auto suffix = name.rfind("-tuned");
-        if (suffix == std::string::npos) return;
-        name.resize(suffix);
-        settings = "tuned";
-    }
-    static std::string without_modes(const std::string& text, std::vector<std::string>& modes) {
-        const auto colon = text.find(':'), equals = text.find('=');
-        if (colon == std::string::npos || colon > equals) return text;
-        std::stringstream list(text.substr(colon + 1, equals - colon - 1));
-        modes.clear();
-        for (std::string mode; std::getline(list, mode, ',');) modes.push_back(mode);
-        return text.substr(0, colon) + text.substr(equals);
-    }
-    std::vector<std::string> modes{"packed", "in-place"};
-    peer_program program;
-    std::string name, settings = "installed";
-};
+/// What a peer is asked for if --peer names no modes.
+const std::vector<std::string> default_modes{"packed", "in-place"};
 
 /// The exchanges of `e`, each begun so many microseconds late, after the clock was read: a rank that computes longer.
 template <exchanger E>
@@ -110,31 +91,34 @@ contender batched(const comm::job& j, std::shared_ptr<ours_empty> e) {
     return {"mock", "empty-batched", "mock", slice};
 }
 
-contender peer(const comm::job& j, mpi_peer& m, const std::string& mode, const point& p) {
+/// One mode of a program of --peer.
+entry of_peer(const comm::job& j, peer_program& program, const std::string& mode, const point& p) {
     const local_box box(p, 0);
     const bool contiguous = std::all_of(box.faces.begin(), box.faces.end(),
                                         [](const box_face& f) { return strided_copy(f.send, f.send).contiguous(); });
-    const auto slice = [&j, &m, mode, p](double seconds) {
-        std::stringstream order;
-        order << mode << ' ' << p.layout();
-        for (const int e : p.extents) order << ' ' << e;
-        order << ' ' << p.bytes_per_site;
-        for (const int g : p.grid) order << ' ' << g;
-        order << ' ' << seconds;
-        return m.program.ask(j, order.str());
+    const auto slice = [&j, &program, mode, p](double seconds) {
+        return program.ask(j, exchange_order{mode, p, seconds}.text(j.ranks()), measures.size());
     };
-    return {m.name, mode == "in-place" && !contiguous ? "datatype" : mode, "mpi", slice};
+    const std::string& name = program.name();
+    const std::string tuned(tuned_mpi(name));
+    const bool mpi = is_mpi(name) || !tuned.empty();
+    return {.who = {tuned.empty() ? name : tuned, mode == "in-place" && !contiguous ? "datatype" : mode, "mpi", slice},
+            .settings = !mpi            ? ""
+                        : tuned.empty() ? "installed"
+                                        : "tuned",
+            .foreign = !mpi};
 }
 
-std::vector<entry> contenders_of(const comm::job& j, const options& o, const point& p, std::deque<mpi_peer>& peers) {
+std::vector<entry> contenders_of(const comm::job& j, const options& o, const point& p, peer_set& peers) {
     std::vector<entry> all;
     const auto add = [&](const char* who, halo::path mode, const std::string& over, auto e, int threads) {
-        all.push_back({own(j, who, std::string(to_string(mode)), over, std::move(e), o.late_us), "", threads});
+        all.push_back(
+            {.who = own(j, who, std::string(to_string(mode)), over, std::move(e), o.late_us), .threads = threads});
     };
     const std::string transport = j.transport();
     const bool direct = transport == "shm" || transport == "self";
     if (transport == "shm")
-        all.push_back({own(j, "limit", "one-copy", "shm", std::make_shared<one_copy>(j, p), o.late_us), "", 1});
+        all.push_back({.who = own(j, "limit", "one-copy", "shm", std::make_shared<one_copy>(j, p), o.late_us)});
     std::vector<halo::path> ways;
     if (p.padded || !direct) ways.push_back(halo::path::packed);
     if (direct) ways.push_back(halo::path::direct);
@@ -155,11 +139,12 @@ std::vector<entry> contenders_of(const comm::job& j, const options& o, const poi
         add("mock", halo::path::packed, "mock",
             std::make_shared<ours_appended>(mock, alone(p), halo::path::automatic, 1), 1);
         const auto empty = std::make_shared<ours_empty>(mock, alone(p));
-        all.push_back({own(j, "mock", "empty", "mock", empty), "", 1});
-        all.push_back({batched(j, empty), "", 1});
+        all.push_back({.who = own(j, "mock", "empty", "mock", empty)});
+        all.push_back({.who = batched(j, empty)});
     }
-    for (mpi_peer& m : peers)
-        for (const std::string& mode : m.modes) all.push_back({peer(j, m, mode, p), m.settings, 1});
+    for (peer_program& program : peers.all())
+        for (const std::string& mode : program.modes().empty() ? default_modes : program.modes())
+            all.push_back(of_peer(j, program, mode, p));
     return all;
 }
 
@@ -257,19 +242,6 @@ point plan_point(int ranks) {
     return p;
 }
 
-/// Collective: makes the peers of --peer; rank 0 runs their commands.
-std::deque<mpi_peer> start_peers(const comm::job& j, const std::vector<std::string>& texts) {
-    const std::vector<int> processors = processors_of(j);
-    std::deque<mpi_peer> peers;
-    j.collectively([&] {
-        for (const std::string& text : texts) {
-            peers.emplace_back(text);
-            if (j.rank() == 0) peers.back().program.start(processors);
-        }
-    });
-    return peers;
-}
-
 /// Where results go; only rank 0 writes them.
 struct outputs {
     output_file json_file, svg_file;
@@ -289,23 +261,23 @@ outputs open_outputs(const comm::job& j, const options& o) {
     return out;
 }
 
-/// Collective: measures and reports all points, as far as the time allows.
-void measure_points(const comm::job& j, const options& o, const std::vector<point>& points, std::deque<mpi_peer>& peers,
+/// Collective: measures and reports all points, as far as the time allows. Each gets slices long enough to say
+/// something; then there is no time for the last ones.
+void measure_points(const comm::job& j, const options& o, const std::vector<point>& points, peer_set& peers,
                     flag_probe& probe, report& all, outputs& out) {
     const std::uint64_t begin = comm::ticks();
     for (std::size_t i = 0; i < points.size(); ++i) {
         const double left = o.seconds - slowest(j, {comm::seconds(comm::ticks() - begin)})[0];
         if (left <= 0) {
-            if (j.rank() == 0)
-                std::fprintf(stderr, "bench_halo: %g s are over: the last %zu of %zu points are left out\n", o.seconds,
-                             points.size() - i, points.size());
-            return;
+            if (j.rank() == 0) all.leave_out(points[i], "the time is over");
+            continue;
         }
         const std::vector<entry> entries = contenders_of(j, o, points[i], peers);
         std::vector<contender> contenders;
         for (const entry& e : entries) contenders.push_back(e.who);
-        const std::vector<outcome> outcomes = take_turns(
-            j, probe, contenders, {.seconds = left / static_cast<double>(points.size() - i), .rounds = o.rounds});
+        round_options rounds{.seconds = left / static_cast<double>(points.size() - i), .rounds = o.rounds};
+        rounds.seconds = std::max(rounds.seconds, rounds.least_seconds(contenders.size()));
+        const std::vector<outcome> outcomes = take_turns(j, probe, contenders, rounds);
         if (j.rank() == 0) all.add(points[i], entries, outcomes);
         out.json_file.flush();
         std::fflush(stdout);
@@ -319,18 +291,18 @@ void run(app::program& program, const options& o) {
     const comm::job& j = program.join(job_options);
     const std::vector<point> points = points_of(o.points, j.ranks());
     warn_of_shared_cores(j, *std::ranges::max_element(o.threads));
-    std::deque<mpi_peer> peers = start_peers(j, o.peers);
+    peer_set peers(j, o.peers, true);
     flag_probe probe(j);
-    pin_ranks(j);
     run_facts facts = facts_of(j);
     facts.git = o.git;
     outputs out = open_outputs(j, o);
-    report all(j.ranks(), facts, out.json, out.table);
+    report all(j.ranks(), j.transport(), facts, out.json, out.table);
     report_plan(j, plan_point(j.ranks()), probe(5e-3), facts, out.json, out.table);
     measure_points(j, o, points, peers, probe, all, out);
     if (std::FILE* const svg = out.svg_file.stream()) std::fputs(all.svg().c_str(), svg);
     out.json_file.close(program);
     out.svg_file.close(program);
+    peers.leave();
 }
 
 constexpr const char* about_lines =
@@ -342,7 +314,8 @@ constexpr const char* about_lines =
     "mean of many exchanges), in the mode of the "
     "machine that the point saw most (flag_ns). \"bench\":\"halo_detail\" has what else was seen of the same, by "
     "\"measure\" (bare: the exchange alone; step: the source written, the exchange, the ghosts read) and \"machine\" "
-    "(fast, slow). \"bench\":\"halo_plan\": what making a plan costs.";
+    "(fast, slow). \"bench\":\"halo_plan\": what making a plan costs. \"bench\":\"halo_left_out\": a point for which "
+    "there was no time.";
 
 int measure(app::program& program, int argc, const char* const* argv) {
     options o;
@@ -367,7 +340,9 @@ int measure(app::program& program, int argc, const char* const* argv) {
         ->check(CLI::Range(0.0, 1e6));
     cli.add_option("--transport", o.transport, "of ours");
     cli.add_option("--provider", o.provider, "of libfabric, for --transport ofi");
-    cli.add_option("--peer", o.peers, "NAME[-tuned][:MODE,MODE]=COMMAND, a program that takes turns")
+    cli.add_option("--peer", o.peers,
+                   "NAME[:MODE,MODE]=COMMAND, a program that takes turns: an MPI if NAME is openmpi, mpich or one of "
+                   "these with -tuned behind it, which targets are about")
         ->take_all()
         ->excludes("--late");
     cli.add_option("--json", o.json, "file of JSON lines")->check(not_empty);
@@ -377,6 +352,7 @@ int measure(app::program& program, int argc, const char* const* argv) {
     later_replaces_earlier(cli);
     cli.footer(about_lines);
     program.parse(cli, argc, argv);
+    require_ofi_for_provider(o.transport, o.provider);
     run(program, o);
     return 0;
 }

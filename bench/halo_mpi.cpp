@@ -3,20 +3,22 @@
 //   echo "in-place appended 8 8 8 8 96 1 1 1 2 0.5" | mpirun -n 2 bench_halo_openmpi
 //
 // Compiled once per MPI; driven by bench_halo --peer. Each line of standard input is an order: mode, layout, extents of
-// the local box, bytes per site, rank grid, seconds. The answer is one line: microseconds of the slowest rank for each
+// the local box, bytes per site, rank grid (of a single rank 1 where it exchanges with itself, else 0), seconds. The
+// answer is one line: microseconds of the slowest rank for each
 // batch, by measure, separated by ';'. Between orders every rank sleeps, so that others can use its cores. Modes:
 //   packed          persistent requests; faces copied into messages, and out of them if padded
 //   in-place        persistent requests, straight from the field: bytes if the face is contiguous, else a datatype
 //   neighbour       MPI_Neighbor_alltoallw of these datatypes
 //   neighbour-init  the same, persistent (MPI 4)
 
+#include "halo/exchange_order.hpp"
 #include "halo/timed_slice.hpp"
 #include "support/huge_pages.hpp"
 #include "support/mpi_peer.hpp"
 
 #include <cstdio>
 #include <deque>
-#include <sstream>
+#include <optional>
 #include <string>
 
 namespace {
@@ -24,29 +26,18 @@ namespace {
 using namespace halocline;
 using namespace halocline::bench;
 
-struct order {
-    std::string mode, layout;
-    point where;
-    double seconds = 0;
-
-    /// Gives up if the line is not an order for `ranks` ranks.
-    order(const std::string& line, int ranks) {
-        std::stringstream in(line);
-        in >> mode >> layout;
-        for (int& e : where.extents) in >> e;
-        in >> where.bytes_per_site;
-        for (int& g : where.grid) in >> g;
-        in >> seconds;
-        where.padded = layout == "padded";
-        const bool known = mode == "packed" || mode == "in-place" || mode == "neighbour" ||
-                           (mode == "neighbour-init" && MPI_VERSION >= 4);
-        if (!in || !known || (layout != "padded" && layout != "appended"))
-            give_up("'" + line +
-                    "' is no order 'packed|in-place|neighbour|neighbour-init (from MPI 4 on) appended|padded Lx Ly Lz "
-                    "Lt bytes gx gy gz gt seconds'");
-        if (lattice::volume(where.grid) != ranks) give_up("the rank grid of '" + line + "' is not that of this job");
-    }
-};
+/// Gives up if the line is not an order for `ranks` ranks.
+exchange_order order_of(const std::string& line, int ranks) {
+    const std::optional<exchange_order> o = exchange_order::parse(line, ranks);
+    const bool known = o && (o->mode == "packed" || o->mode == "in-place" || o->mode == "neighbour" ||
+                             (o->mode == "neighbour-init" && MPI_VERSION >= 4));
+    if (!known)
+        give_up("'" + line +
+                "' is no order 'packed|in-place|neighbour|neighbour-init (from MPI 4 on) appended|padded Lx Ly Lz Lt "
+                "bytes gx gy gz gt seconds' with faces to exchange for " +
+                std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks"));
+    return *o;
+}
 
 /// A region as MPI sends it: bytes if it is contiguous, else one item of a datatype.
 class field_type {
@@ -231,9 +222,9 @@ void measure(E&& e, double seconds, int rank) {
 }
 
 void serve(orders& from) {
-    const auto read = [&](const std::string& line) { return order(line, from.ranks()); };
+    const auto read = [&](const std::string& line) { return order_of(line, from.ranks()); };
     for (std::string line; !(line = from.next(read)).empty();) {
-        const order o = read(line);
+        const exchange_order o = read(line);
         if (o.mode.starts_with("neighbour"))
             measure(neighbour(o.where, from.rank(), o.mode == "neighbour-init"), o.seconds, from.rank());
         else

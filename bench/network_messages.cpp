@@ -11,6 +11,7 @@
 #include "support/peer_program.hpp"
 #include "support/probed_facts.hpp"
 #include "support/rounds.hpp"
+#include "support/series_line.hpp"
 #include "support/statistics.hpp"
 
 #include <halocline/base/error.hpp>
@@ -19,7 +20,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <deque>
 #include <limits>
 #include <memory_resource>
 #include <string>
@@ -97,7 +97,7 @@ void print(std::size_t bytes, const std::vector<contender>& all, const std::vect
     for (const auto speed : {outcome::fast, outcome::slow}) {
         const auto seen = [&](const outcome& o) { return !o.noisy && o.has_figure(speed); };
         if (!std::ranges::all_of(results, seen)) continue;
-        row(speed == outcome::fast ? "fast" : "slow", [&](const outcome& o) { return o.kept[speed].us[1]; });
+        row(name_of(speed), [&](const outcome& o) { return o.kept[speed].us[1]; });
         any = true;
     }
     if (!any) {
@@ -114,16 +114,11 @@ void print_json(std::size_t bytes, const std::vector<contender>& all, const std:
                 const run_facts& facts) {
     for (std::size_t i = 0; i < all.size(); ++i)
         for (const auto speed : {outcome::fast, outcome::slow}) {
-            const series& s = results[i].kept[speed];
             if (!results[i].has_figure(speed)) continue;
             json_line line;
             line.add("bench", "network_messages").add("bytes", bytes).add("who", all[i].who).add("mode", all[i].mode);
-            line.add("transport", all[i].transport).add("speed", speed == outcome::fast ? "fast" : "slow");
-            line.add("flag_ns", median(s.flag_ns)).add("transfer_ns", median(s.transfer_ns));
-            line.add("slices", s.slices).add("noisy", results[i].noisy);
-            // Of batches, each the mean of many messages.
-            line.add("us_min", quantile(s.us[1], 0)).add("us_median", median(s.us[1]));
-            line.add("us_p95", quantile(s.us[1], 0.95)).add(facts.line());
+            line.add("transport", all[i].transport).add(facts_of(results[i], speed));
+            line.add(times_of(results[i].kept[speed].us[1])).add(facts.line());
             std::printf("%s\n", line.text().c_str());
         }
     std::fflush(stdout);
@@ -136,19 +131,13 @@ void run(const comm::job& j, const bench_options& o) {
     huge_memory ordinary; // as the peers' messages
     messages_endpoint slab(j, smallest_frame, 1, j.memory()), heap(j, smallest_frame, 1, ordinary),
         frames(j, usual.frame_bytes, never, j.memory());
-    const std::vector<int> processors = processors_of(j);
-    std::deque<peer_program> peers;
-    for (const std::string& text : o.peers) {
-        peers.emplace_back(text);
-        if (j.rank() == 0) peers.back().start(processors);
-    }
-    pin_ranks(j); // as the peers' ranks
+    peer_set peers(j, o.peers);
     const run_facts facts = facts_of(j);
     if (j.rank() == 0) std::fputs(slab.messages().describe().c_str(), stderr);
     for (const std::size_t n : o.sizes) {
         std::vector<contender> all;
         const auto ours = [&](const char* mode, messages_endpoint& e) {
-            all.push_back({"ours", mode, o.transport, [&e, n](double seconds) {
+            all.push_back({"ours", mode, j.transport(), [&e, n](double seconds) {
                                const p2p::order order{"latency", n, seconds};
                                return p2p::measurement(e, order).run();
                            }});
@@ -156,9 +145,9 @@ void run(const comm::job& j, const bench_options& o) {
         ours("slab", slab);
         ours("heap", heap);
         ours("frames", frames);
-        for (peer_program& peer : peers)
+        for (peer_program& peer : peers.all())
             all.push_back({peer.name(), "two-sided", "mpi", [&j, &peer, n](double seconds) {
-                               return peer.ask(j, "latency " + std::to_string(n) + " " + std::to_string(seconds));
+                               return peer.ask(j, p2p::order{"latency", n, seconds}.text(), p2p::measure_count);
                            }});
         const auto results =
             take_turns(j, probe, all, {.seconds = o.seconds / static_cast<double>(o.sizes.size()), .rounds = o.rounds});
@@ -166,8 +155,7 @@ void run(const comm::job& j, const bench_options& o) {
         print(n, all, results);
         print_json(n, all, results, facts);
     }
-    peers.clear(); // their launchers take a while, during which nobody waits for this rank's farewells
-    j.barrier();
+    peers.leave();
 }
 
 int measure(app::program& program, int argc, const char* const* argv) {
@@ -178,15 +166,17 @@ int measure(app::program& program, int argc, const char* const* argv) {
     cli.add_option("--provider", o.provider, "of libfabric; default: its choice");
     add_seconds(cli, o.seconds, "in all");
     add_rounds(cli, o.rounds, "of turns, for each size");
-    cli.add_option("--sizes", o.sizes, "of messages, in bytes")->delimiter(',');
+    cli.add_option("--sizes", o.sizes, "of messages, in bytes")->delimiter(',')->check(whole_words);
     cli.add_option("--peer", o.peers, "NAME=COMMAND: the same messages by an MPI take turns")->take_all();
     later_replaces_earlier(cli);
     program.parse(cli, argc, argv);
+    require_ofi_for_provider(o.transport, o.provider);
     comm::job_options options;
     options.transports = {o.transport};
     options.ofi_provider = o.provider;
     const comm::job& j = program.join(options);
     if (j.ranks() != 2) throw input_error("2 ranks are needed: halocline-run -n 2 -- bench_network_messages");
+    require_transport(j, o.transport);
     run(j, o);
     return 0;
 }

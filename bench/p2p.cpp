@@ -19,9 +19,11 @@
 #include "support/json_line.hpp"
 #include "support/machine.hpp"
 #include "support/output_file.hpp"
+#include "support/peer_names.hpp"
 #include "support/peer_program.hpp"
 #include "support/probed_facts.hpp"
 #include "support/rounds.hpp"
+#include "support/series_line.hpp"
 #include "support/statistics.hpp"
 #include "support/svg_chart.hpp"
 
@@ -32,7 +34,6 @@
 #include <map>
 #include <memory_resource>
 #include <optional>
-#include <sstream>
 
 namespace {
 
@@ -43,26 +44,21 @@ using p2p::bench_options;
 class driver {
   public:
     driver(const comm::job& j, const bench_options& o)
-        : job_(j), options_(o), probe_(j), ours_(j, o.messages), messages_(endpoint(ours_, ours_.memory())),
+        : job_(j), options_(o), transport_(j.transport()), probe_(j), ours_(j, o.messages),
+          messages_(endpoint(ours_, ours_.memory())),
           messages_elsewhere_(endpoint(ours_, *std::pmr::new_delete_resource())) {
         for (const std::string& text : o.compare) {
             others_.emplace_back(j, p2p::thresholds(text));
             other_messages_.push_back(endpoint(others_.back(), ours_.memory()));
         }
-        if (o.transport == "shm") pair_.emplace(j);
-        if (o.transport == "ofi" || o.transport == "mpi") socket_.emplace(j);
-        const std::vector<int> processors = processors_of(j);
+        if (transport_ == "shm") pair_.emplace(j);
+        if (transport_ == "ofi" || transport_ == "mpi") socket_.emplace(j);
         j.collectively([&] {
-            if (j.rank() == 0) {
-                json_ = output_file("--json", o.json);
-                svg_ = output_file("--svg", o.svg);
-            }
-            for (const std::string& text : o.peers) {
-                peers_.emplace_back(text);
-                if (j.rank() == 0) peers_.back().start(processors);
-            }
+            if (j.rank() != 0) return;
+            json_ = output_file("--json", o.json);
+            svg_ = output_file("--svg", o.svg);
         });
-        pin_ranks(j);
+        peers_.emplace(j, o.peers);
         facts_ = facts_of(j);
         facts_.git = o.git;
     }
@@ -71,16 +67,16 @@ class driver {
         std::vector<chart_panel> panels;
         for (const std::string& pattern : options_.patterns) {
             chart_panel panel{pattern == "overhead" ? "isend" : pattern, {}, {}};
-            for (const std::size_t bytes : options_.sizes) measure(pattern, bytes, panel);
+            for (const std::size_t bytes : options_.sizes) measure_point(pattern, bytes, panel);
             panels.push_back(std::move(panel));
         }
         if (svg_.stream() != nullptr)
-            std::fputs(
-                svg_chart("Messages between two cores, over " + options_.transport, "µs per message", panels).c_str(),
-                svg_.stream());
+            std::fputs(svg_chart("Messages between two cores, over " + transport_, "µs per message", panels).c_str(),
+                       svg_.stream());
         json_.close(program);
         svg_.close(program);
         if (job_.rank() == 0) std::fputs(ours_.messages().describe().c_str(), stderr);
+        peers_->leave();
     }
 
   private:
@@ -111,7 +107,7 @@ class driver {
         if (socket_ && by_message)
             add(
                 "limit", "socket", "tcp", [this]() -> auto& { return *socket_; });
-        const char* const transport = options_.transport.c_str();
+        const char* const transport = transport_.c_str();
         ways_ = {};
         all.push_back({"ours", "messages", transport, [this, pattern, bytes](double seconds) {
                            const p2p::order order{pattern, bytes, seconds};
@@ -133,16 +129,14 @@ class driver {
             add("ours", "window-elsewhere", transport,
                 [this, bytes] { return p2p::window_endpoint(job_, bytes, false); });
         }
-        for (peer_program& peer : peers_)
+        for (peer_program& peer : peers_->all())
             all.push_back({peer.name(), "two-sided", "mpi", [this, pattern, bytes, &peer](double seconds) {
-                               std::ostringstream order;
-                               order << pattern << ' ' << bytes << ' ' << seconds;
-                               return peer.ask(job_, order.str());
+                               return peer.ask(job_, p2p::order{pattern, bytes, seconds}.text(), p2p::measure_count);
                            }});
         return all;
     }
 
-    void measure(const std::string& pattern, std::size_t bytes, chart_panel& panel) {
+    void measure_point(const std::string& pattern, std::size_t bytes, chart_panel& panel) {
         const std::vector<contender> all = contenders(pattern, bytes);
         round_options rounds;
         rounds.seconds = options_.seconds / static_cast<double>(options_.patterns.size() * options_.sizes.size());
@@ -153,63 +147,66 @@ class driver {
         if (job_.rank() != 0) return;
         ways_ = {ways[0], ways[1], ways[2]};
         for (const outcome::speed speed : {outcome::fast, outcome::slow}) print(pattern, bytes, speed, all, results);
+        add_to(panel, pattern, bytes, all, results);
+    }
+
+    /// All contenders in the mode of the machine that most slices of the point saw.
+    static void add_to(chart_panel& panel, const std::string& pattern, std::size_t bytes,
+                       const std::vector<contender>& all, const std::vector<outcome>& results) {
         panel.categories.push_back(std::to_string(bytes));
+        const outcome::speed speed = most_seen(results);
         for (std::size_t i = 0; i < all.size(); ++i) {
-            const auto& kept = results[i].kept;
-            const series& most =
-                kept[outcome::fast].slices > kept[outcome::slow].slices ? kept[outcome::fast] : kept[outcome::slow];
-            const std::string name = all[i].who + " " + all[i].mode;
-            if (panel.lines.size() <= i) panel.lines.push_back({name, {}});
-            panel.lines[i].values.push_back(most.us.empty() ? 0 : median(most.us[pattern == "overhead" ? 0 : 1]));
+            if (panel.lines.size() <= i) panel.lines.push_back({all[i].who + " " + all[i].mode, {}});
+            const slice_times& us = results[i].kept[speed].us;
+            panel.lines[i].values.push_back(results[i].has_figure(speed) ? median(us[pattern == "overhead" ? 0 : 1])
+                                                                         : 0);
         }
     }
 
-    static const char* measure(const std::string& pattern, std::size_t m) {
+    /// Number m of what p2p::measurement gives, as keys of JSON begin.
+    static const char* key_of_measure(const std::string& pattern, std::size_t m) {
         static constexpr const char* calls[]{"isend", "irecv"};
         static constexpr const char* exchanges[]{"bare", "step"};
         return pattern == "overhead" ? calls[m] : exchanges[m];
     }
     /// The name in README.md.
     static const char* measure_name(const std::string& pattern, std::size_t m) {
-        return pattern != "overhead" && m == 0 ? "alone" : measure(pattern, m);
+        return pattern != "overhead" && m == 0 ? "alone" : key_of_measure(pattern, m);
     }
     /// One mode of the machine: a row for human readers, a line of JSON for each contender.
     void print(const std::string& pattern, std::size_t bytes, outcome::speed speed, const std::vector<contender>& all,
                const std::vector<outcome>& results) {
-        const char* const name = speed == outcome::fast ? "fast" : "slow";
         std::map<std::string, std::array<double, 2>> us; // "who mode": bare, step
         for (std::size_t i = 0; i < all.size(); ++i) {
-            const series& s = results[i].kept[speed];
             if (!results[i].has_figure(speed)) continue;
+            const series& s = results[i].kept[speed];
             us[all[i].who + " " + all[i].mode] = {median(s.us[0]), median(s.us[1])};
-            write_json(pattern, bytes, name, all[i], s, results[i].noisy);
+            write_json(pattern, bytes, speed, all[i], results[i]);
         }
         if (us.empty()) return;
         for (const std::size_t m : {0U, 1U}) {
-            std::fprintf(stderr, "%-9s %8zu B %s %-5s", pattern.c_str(), bytes, name, measure_name(pattern, m));
+            std::fprintf(stderr, "%-9s %8zu B %s %-5s", pattern.c_str(), bytes, name_of(speed),
+                         measure_name(pattern, m));
             print_row(all, us, m);
         }
     }
-    void write_json(const std::string& pattern, std::size_t bytes, const char* speed, const contender& c,
-                    const series& s, bool noisy) {
+    void write_json(const std::string& pattern, std::size_t bytes, outcome::speed speed, const contender& c,
+                    const outcome& seen) {
         json_line line;
         line.add("bench", "p2p").add("pattern", pattern).add("bytes", bytes);
         line.add("who", c.who).add("mode", c.mode).add("transport", c.transport);
-        line.add("speed", speed).add("flag_ns", median(s.flag_ns)).add("transfer_ns", median(s.transfer_ns));
-        line.add("slices", s.slices).add("noisy", noisy);
+        line.add(facts_of(seen, speed));
         if (pair_ && c.who == "ours" && c.mode == "messages") {
             const char* const way = ways_.other_way();
             line.add("way", way == nullptr ? "as nomatch" : way);
         }
-        for (const std::size_t m : {0U, 1U}) { // statistics of batches, each the mean of many steps
-            const std::string us = measure(pattern, m) + std::string("_us_");
-            line.add(us + "min", quantile(s.us[m], 0)).add(us + "median", median(s.us[m]));
-            line.add(us + "p95", quantile(s.us[m], 0.95));
-        }
+        for (const std::size_t m : {0U, 1U})
+            line.add(times_of(seen.kept[speed].us[m], key_of_measure(pattern, m) + std::string("_")));
+        if (c.who != "ours") line.add("beside", transport_);
         write(line.add(facts_.line()).text());
     }
-    /// A measure of all contenders, "who mode" in `us`; then ours compared with the better MPI, and the share of
-    /// matching.
+    /// A measure of all contenders, "who mode" in `us`; then ours compared with the better MPI as installed, and the
+    /// share of matching.
     void print_row(const std::vector<contender>& all, const std::map<std::string, std::array<double, 2>>& us,
                    std::size_t m) const {
         const auto of = [&](const std::string& who) {
@@ -219,9 +216,9 @@ class driver {
         double mpi = 0;
         for (const contender& c : all) {
             const double value = of(c.who + " " + c.mode);
-            const bool is_mpi = c.who != "ours" && c.who != "limit"; // a separate program
-            if (is_mpi && value > 0) mpi = mpi > 0 ? std::min(mpi, value) : value;
-            const std::string& label = is_mpi ? c.who : c.mode;
+            const bool other_program = c.who != "ours" && c.who != "limit";
+            if (is_mpi(c.who) && value > 0) mpi = mpi > 0 ? std::min(mpi, value) : value;
+            const std::string& label = other_program ? c.who : c.mode;
             if (value > 0)
                 std::fprintf(stderr, " %s %.3f", label.c_str(), value);
             else
@@ -245,6 +242,7 @@ class driver {
 
     comm::job job_;
     const bench_options& options_;
+    std::string transport_;  ///< of ours
     output_file json_, svg_; ///< rank 0's
     flag_probe probe_;
     std::optional<p2p::pair_memory> pair_;       ///< for the limits of shared memory
@@ -253,23 +251,23 @@ class driver {
     messages_endpoint messages_, messages_elsewhere_;
     std::deque<comm::two_sided::communicator> others_; ///< for --compare
     std::deque<messages_endpoint> other_messages_;
-    std::deque<peer_program> peers_;
-    p2p::message_ways ways_; ///< of our messages at the current point
+    std::optional<peer_set> peers_; ///< started last
+    p2p::message_ways ways_;        ///< of our messages at the current point
     run_facts facts_;
 };
 
-int measure(app::program& program, int argc, const char* const* argv) {
-    if (argc == 2 && std::string_view(argv[1]) == "--help") return program.print(p2p::usage_text), 0;
-    const bench_options o = p2p::parse(argc, argv);
+int run(app::program& program, int argc, const char* const* argv) {
+    const bench_options o = p2p::parse(program, argc, argv);
     comm::job_options job_options;
     job_options.transports = {o.transport};
     job_options.ofi_provider = o.provider;
     const comm::job& j = program.join(job_options);
     if (j.ranks() != 2) throw input_error(std::to_string(j.ranks()) + " ranks; halocline-run -n 2 -- bench_p2p");
+    require_transport(j, o.transport);
     driver(j, o).run(program);
     return 0;
 }
 
 } // namespace
 
-int main(int argc, char** argv) { return run_bench(argc, argv, measure); }
+int main(int argc, char** argv) { return run_bench(argc, argv, run); }

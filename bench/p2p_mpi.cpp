@@ -9,7 +9,7 @@
 
 #include <iostream>
 #include <memory_resource>
-#include <sstream>
+#include <optional>
 #include <string>
 
 namespace {
@@ -17,11 +17,9 @@ namespace {
 using namespace halocline::bench;
 
 p2p::order order_of(const std::string& line) {
-    p2p::order o;
-    std::istringstream words(line);
-    if (!(words >> o.pattern >> o.bytes >> o.seconds) || o.bytes < 8)
-        give_up("'" + line + "' is no order 'pattern bytes seconds'");
-    return o;
+    const std::optional<p2p::order> o = p2p::order::parse(line);
+    if (!o) give_up("'" + line + "' is no order 'pattern bytes seconds'");
+    return *o;
 }
 
 void serve(orders& from) {

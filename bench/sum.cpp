@@ -12,6 +12,7 @@
 #include "support/peer_program.hpp"
 #include "support/probed_facts.hpp"
 #include "support/rounds.hpp"
+#include "support/series_line.hpp"
 #include "support/shared_pages.hpp"
 #include "support/statistics.hpp"
 
@@ -23,6 +24,7 @@
 #include <cstring>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -92,15 +94,10 @@ class driver {
         const bool one_host =
             std::ranges::all_of(j.members(), [&](const comm::rank_info& m) { return m.host == j.members()[0].host; });
         if (one_host) lines_ = std::make_unique<sum_by_lines>(j, most_);
-        const std::vector<int> processors = processors_of(j);
         j.collectively([&] {
             if (j.rank() == 0) json_ = output_file("--json", o.json);
-            for (const std::string& text : o.peers) {
-                peers_.emplace_back(text);
-                if (j.rank() == 0) peers_.back().start(processors);
-            }
         });
-        pin_ranks(j);
+        peers_.emplace(j, o.peers);
         facts_ = facts_of(j);
     }
     void run(const app::program& program) {
@@ -113,8 +110,7 @@ class driver {
             for (const auto speed : {outcome::fast, outcome::slow}) print(count, speed, all, results);
         }
         json_.close(program);
-        peers_.clear(); // their launchers take a while, during which nobody waits for this rank's farewells
-        job_.barrier();
+        peers_->leave();
     }
 
   private:
@@ -131,33 +127,31 @@ class driver {
             add("ours-" + std::to_string(options_.groups[i]), job_.transport(),
                 [&sum = grouped_[i]](std::vector<double>& values) { sum.sum_or_throw(values); });
         if (lines_) add("lines", "none", [this](std::vector<double>& values) { (*lines_)(values); });
-        for (peer_program& peer : peers_)
+        for (peer_program& peer : peers_->all())
             all.push_back({peer.name(), "", "mpi", [this, count, &peer](double seconds) {
-                               return peer.ask(job_, std::to_string(count) + " " + std::to_string(seconds));
+                               return peer.ask(job_, sum_order{count, seconds}.text(), 1);
                            }});
         return all;
     }
     void print(std::size_t count, outcome::speed speed, const std::vector<contender>& all,
                const std::vector<outcome>& results) {
-        const char* const name = speed == outcome::fast ? "fast" : "slow";
         std::string row;
         for (std::size_t i = 0; i < all.size(); ++i) {
-            const series& s = results[i].kept[speed];
             if (!results[i].has_figure(speed)) continue;
+            const std::vector<double>& us = results[i].kept[speed].us[0];
             char cell[96];
-            std::snprintf(cell, sizeof cell, "  %s %.3f", all[i].who.c_str(), median(s.us[0]));
+            std::snprintf(cell, sizeof cell, "  %s %.3f", all[i].who.c_str(), median(us));
             row += cell;
             json_line line;
             line.add("bench", "sum").add("values", static_cast<int>(count)).add("ranks", job_.ranks());
-            line.add("who", all[i].who).add("transport", all[i].transport).add("speed", name);
-            line.add("flag_ns", median(s.flag_ns)).add("slices", s.slices).add("noisy", results[i].noisy);
-            line.add("us_median", median(s.us[0])).add("us_p95", quantile(s.us[0], 0.95)); // of batches of many sums
-            line.add(facts_.line());
+            line.add("who", all[i].who).add("transport", all[i].transport).add(facts_of(results[i], speed));
+            line.add(times_of(us)).add(facts_.line());
             std::fprintf(options_.json.empty() ? stdout : json_.stream(), "%s\n", line.text().c_str());
         }
         json_.flush();
         std::fflush(stdout);
-        if (!row.empty()) std::fprintf(stderr, "%4zu values, %d ranks, %s%s\n", count, job_.ranks(), name, row.c_str());
+        if (!row.empty())
+            std::fprintf(stderr, "%4zu values, %d ranks, %s%s\n", count, job_.ranks(), name_of(speed), row.c_str());
     }
 
     comm::job job_;
@@ -168,7 +162,7 @@ class driver {
     comm::global_sum sum_;
     std::deque<comm::global_sum> grouped_; ///< options_.groups
     std::unique_ptr<sum_by_lines> lines_;
-    std::deque<peer_program> peers_;
+    std::optional<peer_set> peers_; ///< started last
     run_facts facts_;
 };
 

@@ -6,23 +6,17 @@
 #include "support/mpi_peer.hpp"
 
 #include <cstdio>
-#include <sstream>
+#include <optional>
 #include <string>
 
 namespace {
 
 using namespace halocline::bench;
 
-struct order {
-    std::size_t values = 0;
-    double seconds = 0;
-};
-
-order order_of(const std::string& line) {
-    order o;
-    if (!(std::istringstream(line) >> o.values >> o.seconds) || o.values == 0)
-        give_up("'" + line + "' is no order 'doubles seconds'");
-    return o;
+sum_order order_of(const std::string& line) {
+    const std::optional<sum_order> o = sum_order::parse(line);
+    if (!o) give_up("'" + line + "' is no order 'doubles seconds'");
+    return *o;
 }
 
 void serve(orders& from) {
@@ -31,7 +25,7 @@ void serve(orders& from) {
                       MPI_COMM_WORLD);
     };
     for (std::string line; !(line = from.next(order_of)).empty();) {
-        const order o = order_of(line);
+        const sum_order o = order_of(line);
         const std::vector<double> us = time_sums(from.rank(), from.ranks(), o.values, o.seconds, sum, slowest);
         if (from.rank() != 0) continue;
         for (const double batch : us) std::printf("%.4f ", batch);

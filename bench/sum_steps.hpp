@@ -8,10 +8,31 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
 namespace halocline::bench {
+
+/// What bench_sum asks of an MPI program.
+struct sum_order {
+    std::size_t values = 0; ///< doubles in a sum
+    double seconds = 0;
+
+    /// "values seconds"
+    [[nodiscard]] std::string text() const {
+        std::ostringstream out;
+        out << values << ' ' << seconds;
+        return out.str();
+    }
+    /// Nothing if the line is no such text.
+    [[nodiscard]] static std::optional<sum_order> parse(const std::string& line) {
+        sum_order o;
+        if (!(std::istringstream(line) >> o.values >> o.seconds) || o.values == 0) return {};
+        return o;
+    }
+};
 
 /// Microseconds per sum of 20 batches, on the slowest rank: `count` doubles each, for about `seconds` in all.
 /// sum(values) replaces values by their sums over ranks; slowest(times) returns the greatest of each.

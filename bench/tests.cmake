@@ -82,7 +82,51 @@ add_test(NAME bench.halo.one_line_each.bites COMMAND sh ${CMAKE_CURRENT_SOURCE_D
          sh -c "echo '${line}\"packed\"' && echo '${line}\"packed-tuned\"' && false")
 set_tests_properties(bench.halo.one_line_each.bites PROPERTIES TIMEOUT 60 LABELS bench WILL_FAIL ON)
 
+# What a peer is asked for: of a single rank also which dimensions it exchanges with itself. If its ranks have processors
+# of their own, they are those of the bench's.
+set(telling_peer "=sh '${CMAKE_CURRENT_SOURCE_DIR}/support/telling_peer.sh'")
+add_test(NAME bench.halo.self_peer COMMAND bench_halo ${shortest} --cut t --layout appended
+         --peer "openmpi:packed${telling_peer}")
+set_tests_properties(bench.halo.self_peer PROPERTIES TIMEOUT 300 LABELS bench PASS_REGULAR_EXPRESSION
+  "asked for: packed appended 4 4 4 4 96 0 0 0 1 [0-9.e-]+. on processors: [0-9]+\n")
+foreach(mpi openmpi mpich)
+  string(TOUPPER ${mpi} upper)
+  if(TARGET bench_halo_${mpi} AND HALOCLINE_MPIRUN_${upper})
+    set(nothing "packed appended 4 4 4 4 96 0 0 0 0 0.1")
+    add_test(NAME bench.halo.no_faces.${mpi} COMMAND sh -c
+      "echo '${nothing}' | '${HALOCLINE_MPIRUN_${upper}}' -n 1 '$<TARGET_FILE:bench_halo_${mpi}>'")
+    set_tests_properties(bench.halo.no_faces.${mpi} PROPERTIES TIMEOUT 60 LABELS "bench;mpi"
+      ENVIRONMENT "${HALOCLINE_OPENMPI_ENVIRONMENT}" PASS_REGULAR_EXPRESSION "is no order [^\n]* with faces to exchange")
+  endif()
+endforeach()
+# A peer that takes fewer measures is refused: its times would be taken for others.
+add_test(NAME bench.halo.few_measures COMMAND halocline-run -n 2 -- $<TARGET_FILE:bench_halo> ${shortest} --cut t
+         --peer "openmpi:packed=sh '${CMAKE_CURRENT_SOURCE_DIR}/support/long_answers.sh'")
+set_tests_properties(bench.halo.few_measures PROPERTIES TIMEOUT 300 PROCESSORS 2 LABELS bench
+  PASS_REGULAR_EXPRESSION "peer openmpi answered '1 1 .*: expected 2 lists of numbers")
+# Only MPIs are judged: another program has no settings, and keeps its name.
+add_test(NAME bench.halo.other_program COMMAND halocline-run -n 2 -- $<TARGET_FILE:bench_halo> ${shortest} --cut t
+         --layout padded --peer "ghex-tuned:packed${quick_peer}" --peer "mpich-tuned:packed${quick_peer}")
+string(CONCAT lines "\"who\":\"ghex-tuned\",\"mode\":\"packed\",[^\n]*\"beside\":\"shm\""
+  ".*\"who\":\"mpich\",\"mode\":\"packed-tuned\",[^\n]*\"settings\":\"tuned\"")
+set_tests_properties(bench.halo.other_program PROPERTIES TIMEOUT 300 PROCESSORS 2 LABELS bench
+  PASS_REGULAR_EXPRESSION "${lines}" FAIL_REGULAR_EXPRESSION "\"who\":\"ghex[^\n]*\"settings\"")
+# Points for which there is no time have a line; slices too short to say anything are noise.
+add_test(NAME bench.halo.left_out COMMAND halocline-run -n 2 -- $<TARGET_FILE:bench_halo> --seconds 0.01 --rounds 1
+         --L 4,8 --bytes 96 --cut t --layout padded)
+set_tests_properties(bench.halo.left_out PROPERTIES TIMEOUT 300 PROCESSORS 2 LABELS bench PASS_REGULAR_EXPRESSION
+  "\"halo\",\"who\":\"ours\".*\"halo_left_out\",[^\n]*\"L\":\\[8,8,8,8\\],[^\n]*\"why\":\"the time is over\"")
+add_test(NAME bench.sum.short_slices COMMAND halocline-run -n 2 -- $<TARGET_FILE:bench_sum> --seconds 0.02 --values 1)
+set_tests_properties(bench.sum.short_slices PROPERTIES TIMEOUT 60 PROCESSORS 2 LABELS bench
+  PASS_REGULAR_EXPRESSION "\"noisy\":true" FAIL_REGULAR_EXPRESSION "\"noisy\":false")
+
 halocline_add_bench_test(p2p RANKS 2 ARGS --quick)
+# What is named replaces what --quick would take. The ninth contender's line is dashed, in the first one's colour.
+add_test(NAME bench.p2p.quick_sizes COMMAND halocline-run -n 2 -- $<TARGET_FILE:bench_p2p> --sizes 64 --quick
+         --patterns latency --svg /dev/stdout --peer "other${telling_peer}")
+set_tests_properties(bench.p2p.quick_sizes PROPERTIES TIMEOUT 300 PROCESSORS 2 LABELS bench
+  PASS_REGULAR_EXPRESSION "asked for: latency 64 .*polyline class=.l0. stroke-dasharray="
+  FAIL_REGULAR_EXPRESSION "asked for: latency (8|131072) ")
 halocline_add_bench_peer_test(p2p ARGS --quick)
 # No cost of matching is given if our messages travel differently from the limit: streams are copied first. Where the
 # machine changed between the two contenders, a row lacks one of them and gives none either.
@@ -119,6 +163,15 @@ halocline_add_bench_test(lane_copy ARGS --seconds 1)
 halocline_add_bench_test(checksum RANKS 2 ARGS --seconds 0.5)
 halocline_add_bench_test(plan_setup RANKS 2)
 halocline_add_bench_test(window RANKS 2 ARGS --quick)
+foreach(mpi openmpi mpich)
+  string(TOUPPER ${mpi} upper)
+  if(TARGET bench_window_${mpi} AND HALOCLINE_MPIRUN_${upper})
+    add_test(NAME bench.window.bad_flag.${mpi} COMMAND ${HALOCLINE_MPIRUN_${upper}} -n 2
+             $<TARGET_FILE:bench_window_${mpi}> --no-such-flag)
+    set_tests_properties(bench.window.bad_flag.${mpi} PROPERTIES TIMEOUT 60 PROCESSORS 2 LABELS "bench;mpi"
+      ENVIRONMENT "${HALOCLINE_OPENMPI_ENVIRONMENT}" PASS_REGULAR_EXPRESSION "the only option is --quick")
+  endif()
+endforeach()
 if(LIBIBVERBS_FOUND)
   halocline_add_bench_test(verbs ARGS --before-post)
 endif()
@@ -198,9 +251,34 @@ foreach(question halo p2p sum network_messages stencil lane_copy checksum)
   endif()
 endforeach()
 halocline_add_bad_input_test(halo.bad_cut bench_halo --cut xy)
+add_test(NAME bench.halo.cut_twice COMMAND ${CMAKE_COMMAND}
+  "-DRUN=$<TARGET_FILE:halocline-run>;-n;4;--;$<TARGET_FILE:bench_halo>;--cut;tt;--seconds;0.01"
+  -P ${CMAKE_CURRENT_SOURCE_DIR}/support/one_error.cmake)
+set_tests_properties(bench.halo.cut_twice PROPERTIES TIMEOUT 300 PROCESSORS 2 LABELS bench)
 halocline_add_bad_input_test(halo.bad_threads bench_halo --cut t --threads 0)
+halocline_add_bad_input_test(halo.peer_without_command bench_halo --peer nobody:packed)
+halocline_add_bad_input_test(halo.peer_without_modes bench_halo --peer nobody:=cat)
+halocline_add_bad_input_test(halo.provider bench_halo --provider tcp)
 halocline_add_bad_input_test(p2p.bad_peer bench_p2p --quick --peer nobody)
+halocline_add_bad_input_test(p2p.provider bench_p2p --quick --provider tcp)
+halocline_add_bad_input_test(p2p.bad_size bench_p2p --quick --sizes 12)
+halocline_add_bad_input_test(solve.bad_expression bench_solve --peer true --peer-solve "took ([0-9.]+")
+halocline_add_bad_input_test(solve.no_group bench_solve --peer true --peer-solve "took [0-9.]+")
+if(LIBFABRIC_FOUND)
+  foreach(question p2p network_messages) # what would be measured is not what is asked for
+    halocline_add_bad_input_test(${question}.other_transport bench_${question} --seconds 0.1 --sizes 8)
+  endforeach()
+  set_tests_properties(bench.p2p.other_transport PROPERTIES ENVIRONMENT HALOCLINE_COMM_TRANSPORTS=ofi)
+  set_tests_properties(bench.network_messages.other_transport PROPERTIES ENVIRONMENT HALOCLINE_COMM_TRANSPORTS=shm)
+  halocline_add_bad_input_test(network_messages.bad_size bench_network_messages --sizes 12)
+  halocline_add_bad_input_test(network_messages.no_size bench_network_messages --sizes 0)
+endif()
+if(LIBIBVERBS_FOUND)
+  halocline_add_bad_input_test(verbs.no_question bench_verbs)
+  halocline_add_bad_input_test(verbs.two_questions bench_verbs --before-post 8)
+endif()
 halocline_add_bad_input_test(targets.no_run bench_targets nobody.json)
+halocline_add_bad_input_test(targets.empty_run bench_targets /dev/null)
 halocline_add_bad_input_test(targets.other_code bench_targets
   ${CMAKE_CURRENT_SOURCE_DIR}/targets/example-rules-1.json ${CMAKE_CURRENT_SOURCE_DIR}/targets/example-other-code.json)
 halocline_add_bad_input_test(targets.bad_line bench_targets ${CMAKE_CURRENT_SOURCE_DIR}/CMakeLists.txt)

@@ -27,15 +27,17 @@ bool is_padded(const std::string& layout) {
 }
 
 void cut(point& p, const std::string& dimensions, int ranks) {
+    const auto refuse = [&](const std::string& why) { throw input_error("--cut '" + dimensions + "': " + why); };
+    if (dimensions.empty()) refuse("expected dimensions, such as t or xt");
     int left = ranks;
     for (std::size_t i = 0; i < dimensions.size(); ++i) {
         const auto mu = std::string("xyzt").find(dimensions[i]);
-        if (mu == std::string::npos) throw input_error("--cut " + dimensions + ": dimensions are x, y, z, t");
+        if (mu == std::string::npos) refuse("dimensions are x, y, z, t");
+        if (dimensions.find(dimensions[i]) != i) refuse("a dimension is cut once");
         p.self[mu] = ranks == 1;
         if (ranks == 1) continue;
         p.grid[mu] = i + 1 == dimensions.size() ? left : 2;
-        if (left % p.grid[mu] != 0 || left < 2)
-            throw input_error("--cut " + dimensions + ": " + std::to_string(ranks) + " ranks can't be cut so");
+        if (left % p.grid[mu] != 0 || left < 2) refuse(std::to_string(ranks) + " ranks can't be cut so");
         left /= p.grid[mu];
     }
 }

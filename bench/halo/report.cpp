@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "halo/report.hpp"
 
+#include "halo/exchange_order.hpp"
 #include "support/json_line.hpp"
 #include "support/statistics.hpp"
 #include "support/svg_chart.hpp"
@@ -41,14 +42,6 @@ best fastest(const std::vector<entry>& entries, const std::vector<outcome>& outc
     return b;
 }
 
-/// Ranks along each dimension; for a single rank 1 where it exchanges with itself, else 0.
-coordinate cut_of(const point& p, int ranks) {
-    coordinate cut = p.grid;
-    if (ranks == 1)
-        for (int mu = 0; mu < lattice::dimensions; ++mu) cut[mu] = p.cut(mu) ? 1 : 0;
-    return cut;
-}
-
 // Cells of the table; "-": not known.
 std::string decimals(int places, double value) {
     std::array<char, 32> text{};
@@ -83,6 +76,7 @@ void report::write_json(const char* bench, const point& p, const entry& e, const
     line.add("us_min", quantile(s.us[measure], 0)).add("transfer_ns", median(s.transfer_ns));
     line.add("measure", measures[measure]).add("machine", speed == outcome::fast ? "fast" : "slow");
     if (!e.settings.empty()) line.add("settings", e.settings);
+    if (e.who.who != "ours") line.add("beside", transport_);
     if (ranks_ == 1) line.add("self_exchange", true);
     line.add("run_bytes", local_box(p, 0).shortest_run());
     line.add("slices", s.slices).add("noisy", seen.noisy).add(facts_.line());
@@ -155,19 +149,23 @@ void report::write_rows(const point& p, const std::vector<entry>& entries, const
                      us_of(mpi).c_str(), name_of(mpi).c_str(), ratio_of(mpi, ours).c_str(), us_of(tuned).c_str(),
                      name_of(tuned).c_str(), ratio_of(tuned, ours).c_str());
     }
+    for (std::size_t i = 0; i < entries.size(); ++i) { // programs of --peer that are no MPIs
+        const series& s = outcomes[i].kept[speed];
+        if (!entries[i].foreign || !outcomes[i].has_figure(speed) || s.us[measure].empty()) continue;
+        std::fprintf(table_, "%*s %s %s: %.3f us\n", 40, "beside it", entries[i].who.who.c_str(),
+                     entries[i].who.mode.c_str(), median(s.us[measure]));
+    }
     if (std::any_of(outcomes.begin(), outcomes.end(), [](const outcome& o) { return o.noisy; }))
         std::fprintf(table_, "%*s\n", 40, "(noisy)");
     std::fflush(table_);
 }
 
 void report::add(const point& p, const std::vector<entry>& entries, const std::vector<outcome>& outcomes) {
-    std::array<int, 2> slices{};
     for (const auto speed : {outcome::fast, outcome::slow}) {
-        for (const outcome& o : outcomes) slices[speed] += o.kept[speed].slices;
         const bool any = std::ranges::any_of(outcomes, [&](const outcome& o) { return o.has_figure(speed); });
         for (std::size_t m = 0; table_ && any && m < measures.size(); ++m) write_rows(p, entries, outcomes, m, speed);
     }
-    const auto speed = slices[outcome::fast] > slices[outcome::slow] ? outcome::fast : outcome::slow;
+    const outcome::speed speed = most_seen(outcomes);
     if (json_) write_lines(p, entries, outcomes, speed);
     std::map<std::string, double> medians;
     for (std::size_t i = 0; i < entries.size(); ++i) {
@@ -181,6 +179,17 @@ void report::add(const point& p, const std::vector<entry>& entries, const std::v
     }
     chart_["cut in " + p.cut_name() + ", " + p.layout()].push_back(
         {extents_of(p) + ", " + std::to_string(p.bytes_per_site) + " B", medians});
+}
+
+void report::leave_out(const point& p, const char* why) {
+    std::fprintf(stderr, "bench_halo: left out: %s, %d B/site, cut in %s, %s: %s\n", extents_of(p).c_str(),
+                 p.bytes_per_site, p.cut_name().c_str(), p.layout(), why);
+    if (!json_) return;
+    json_line line;
+    line.add("bench", "halo_left_out").add("who", "ours").add("transport", transport_).add("ranks", ranks_);
+    line.add("L", p.extents).add("bytes_per_site", p.bytes_per_site).add("cut", cut_of(p, ranks_));
+    line.add("layout", p.layout()).add("why", why).add(facts_.line());
+    std::fprintf(json_, "%s\n", line.text().c_str());
 }
 
 std::string report::svg() const {

@@ -6,7 +6,8 @@
 // lines of "bench":"halo_detail": whole steps, and the other mode, as "measure" and "machine" state. A "mode" that ends
 // with "-tuned" is an MPI with settings other than those it was installed with. Times are means of batches, of up to
 // 20 000 steps each: "us_p95" and "us_min" are of these means, not of single steps, whose extremes are further out. A
-// mode of which a contender saw fewer than 3 slices has neither lines nor cells of it (support/rounds.hpp).
+// mode of which a contender saw fewer than 3 slices has neither lines nor cells of it (support/rounds.hpp). Points that
+// were not measured have a line of "bench":"halo_left_out".
 #pragma once
 
 #include "halo/timed_slice.hpp"
@@ -23,17 +24,20 @@ namespace halocline::bench {
 /// A contender with what distinguishes it in the report.
 struct entry {
     contender who;
-    std::string settings; ///< for an MPI: "installed" or "tuned"
+    std::string settings{}; ///< for an MPI: "installed" or "tuned"
     int threads = 1;
+    bool foreign = false; ///< neither of this program nor an MPI
 };
 
 class report {
   public:
-    /// json, table: destinations, or null.
-    report(int ranks, run_facts facts, std::FILE* json, std::FILE* table)
-        : ranks_(ranks), facts_(std::move(facts)), json_(json), table_(table) {}
+    /// transport: of ours.  json, table: destinations, or null.
+    report(int ranks, std::string transport, run_facts facts, std::FILE* json, std::FILE* table)
+        : ranks_(ranks), transport_(std::move(transport)), facts_(std::move(facts)), json_(json), table_(table) {}
 
     void add(const point& p, const std::vector<entry>& entries, const std::vector<outcome>& outcomes);
+    /// A point that is not measured, and why.
+    void leave_out(const point& p, const char* why);
     /// A chart of the medians of a step, in the mode of the machine that most slices saw.
     [[nodiscard]] std::string svg() const;
 
@@ -50,6 +54,7 @@ class report {
                         outcome::speed speed);
 
     int ranks_;
+    std::string transport_;
     run_facts facts_;
     std::FILE *json_, *table_;
     bool head_written_ = false;

@@ -43,7 +43,8 @@ class pair_memory {
         [[nodiscard]] static std::size_t place(std::size_t at) { return 128 * (lines - 1 - at / 64); }
     };
 
-    explicit pair_memory(const comm::job& j) : area_(j, 1 << 16 | 4 * (largest + 4096)), job_(j) {}
+    explicit pair_memory(const comm::job& j) : area_(j, 1 << 16 | 4 * (largest + 4096)), job_(j), spins_(spins_of(j)) {}
+    [[nodiscard]] int spins() const { return spins_; }
     [[nodiscard]] const comm::job& job() const { return job_; }
     [[nodiscard]] line& flag(int rank, int i) const { return reinterpret_cast<line*>(area_.of(rank))[i]; }
     [[nodiscard]] cell& ring(int rank, std::uint64_t i) const {
@@ -60,6 +61,7 @@ class pair_memory {
   private:
     shared_pages area_;
     comm::job job_;
+    int spins_;
 };
 
 class limit_endpoint {
@@ -76,7 +78,7 @@ class limit_endpoint {
     std::vector<double> slowest(const std::vector<double>& mine) { return bench::slowest(m_.job(), mine); }
 
   protected:
-    static void await_flag(const std::atomic<std::uint64_t>& f, std::uint64_t epoch) { await(f, epoch, 2000); }
+    void await_flag(const std::atomic<std::uint64_t>& f, std::uint64_t epoch) const { await(f, epoch, m_.spins()); }
     const pair_memory& m_;
     int rank_, peer_;
 };

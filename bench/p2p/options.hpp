@@ -3,13 +3,15 @@
 #pragma once
 
 #include "limits.hpp"
+#include "support/command_line.hpp"
 #include "support/run_facts.hpp"
 
 #include <halocline/base/error.hpp>
 #include <halocline/comm/messenger.hpp>
 
+#include <CLI/CLI.hpp>
+
 #include <cstddef>
-#include <exception>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -28,85 +30,56 @@ struct bench_options {
     comm::messenger_options messages;
 };
 
-inline constexpr const char* usage_text = "usage: bench_p2p [--transport shm|ofi|mpi|verbs] [--provider NAME] "
-                                          "[--seconds S] [--patterns latency,one-way,both-ways,overhead] "
-                                          "[--sizes 8,64,...] [--quick] [--json FILE] [--svg FILE] [--git HASH] "
-                                          "[--peer NAME=COMMAND]... [--compare IMMEDIATE,SYNERGISTIC,STREAMED]...\n"
-                                          "--compare: our messages with other thresholds take part, too";
-
-[[noreturn]] inline void usage(const std::string& wrong) { throw input_error(wrong + "\n" + usage_text); }
-
-inline std::size_t number(const std::string& text, std::size_t least, std::size_t most) {
-    std::size_t end = 0, n = 0;
-    try {
-        n = std::stoul(text, &end);
-    } catch (const std::exception&) {
-        end = 0;
-    }
-    if (end != text.size() || n < least || n > most)
-        usage("'" + text + "' is no number from " + std::to_string(least) + " to " + std::to_string(most));
-    return n;
-}
-
-/// Err: input_error, with the usage.
-inline bench_options parse(int argc, const char* const* argv) {
+/// Err: input_error.
+inline bench_options parse(const app::program& program, int argc, const char* const* argv) {
     bench_options o;
-    for (int i = 1; i < argc; ++i) {
-        const std::string flag = argv[i];
-        if (flag == "--quick") { // a smoke test of everything
-            o.seconds = 1;
-            o.rounds = 1;
-            o.sizes = {8, 131072};
-            continue;
-        }
-        if (i + 1 == argc) usage("'" + flag + "' is unknown or lacks its value");
-        const std::string value = argv[++i];
-        if (value.empty()) usage("'" + flag + "' lacks its value");
-        const auto each = [&](auto&& take) {
-            std::stringstream list(value);
-            for (std::string item; std::getline(list, item, ',');) take(item);
-        };
-        if (flag == "--seconds")
-            o.seconds = static_cast<double>(number(value, 1, 100'000));
-        else if (flag == "--json")
-            o.json = value;
-        else if (flag == "--svg")
-            o.svg = value;
-        else if (flag == "--git")
-            o.git = value;
-        else if (flag == "--transport")
-            o.transport = value;
-        else if (flag == "--provider")
-            o.provider = value;
-        else if (flag == "--peer")
-            o.peers.push_back(value);
-        else if (flag == "--compare")
-            o.compare.push_back(value);
-        else if (flag == "--patterns") {
-            o.patterns.clear();
-            each([&](const std::string& item) {
-                if (item != "latency" && item != "one-way" && item != "both-ways" && item != "overhead")
-                    usage("no pattern '" + item + "'");
-                o.patterns.push_back(item);
-            });
-        } else if (flag == "--sizes") {
-            o.sizes.clear();
-            each([&](const std::string& item) {
-                o.sizes.push_back(number(item, 8, pair_memory::largest));
-                if (o.sizes.back() % 8 != 0) usage("--sizes " + item + ": must be a multiple of 8");
-            });
-        } else
-            usage("unknown option '" + flag + "'");
-    }
+    CLI::App cli("What does a message between two cores cost, by size?", "bench_p2p");
+    bool quick = false;
+    cli.add_option("--transport", o.transport, "of ours: shm, ofi, mpi or verbs")->check(not_empty);
+    cli.add_option("--provider", o.provider, "of libfabric, for --transport ofi")->check(not_empty);
+    add_seconds(cli, o.seconds, "of the whole run");
+    cli.add_option("--patterns", o.patterns, "of messages")
+        ->delimiter(',')
+        ->check(CLI::IsMember({"latency", "one-way", "both-ways", "overhead"}));
+    cli.add_option("--sizes", o.sizes, "of messages, in bytes")
+        ->delimiter(',')
+        ->check(whole_words)
+        ->check(CLI::Range(std::size_t{8}, pair_memory::largest));
+    cli.add_flag("--quick", quick, "a smoke test of everything: by default 1 s, one round, 8 B and 128 KiB");
+    cli.add_option("--json", o.json, "lines of JSON go here instead of standard output")->check(not_empty);
+    cli.add_option("--svg", o.svg, "file of a chart")->check(not_empty);
+    cli.add_option("--git", o.git, "what is measured (default: $HALOCLINE_BENCH_GIT)");
+    cli.add_option("--peer", o.peers, "NAME=COMMAND: the same messages by an MPI take turns")->take_all();
+    cli.add_option("--compare", o.compare,
+                   "IMMEDIATE,SYNERGISTIC,STREAMED: our messages with these thresholds take part, too")
+        ->take_all();
+    later_replaces_earlier(cli);
+    program.parse(cli, argc, argv);
+    require_ofi_for_provider(o.transport, o.provider);
+    if (!quick) return o;
+    o.rounds = 1;
+    if (cli.count("--seconds") == 0) o.seconds = 1;
+    if (cli.count("--sizes") == 0) o.sizes = {8, 131072};
     return o;
 }
 
 /// Parses one --compare.  Err: input_error.
 inline comm::messenger_options thresholds(const std::string& text) {
+    const auto refuse = [&] {
+        throw input_error("--compare " + text + ": expected IMMEDIATE,SYNERGISTIC,STREAMED: bytes up to " +
+                          std::to_string(comm::messenger_options::largest_immediate) + ", and twice from 1 to 2^30");
+    };
+    const auto number = [&](const std::string& part, std::size_t least, std::size_t most) {
+        const bool digits =
+            !part.empty() && part.size() < 12 && part.find_first_not_of("0123456789") == std::string::npos;
+        const std::size_t n = digits ? std::stoul(part) : 0;
+        if (!digits || n < least || n > most) refuse();
+        return n;
+    };
     std::vector<std::string> parts;
     std::stringstream list(text);
     for (std::string item; std::getline(list, item, ',');) parts.push_back(item);
-    if (parts.size() != 3) usage("--compare " + text + ": expected IMMEDIATE,SYNERGISTIC,STREAMED");
+    if (parts.size() != 3) refuse();
     comm::messenger_options o;
     o.immediate_bytes = number(parts[0], 0, comm::messenger_options::largest_immediate);
     o.synergistic_bytes = number(parts[1], 1, 1 << 30);

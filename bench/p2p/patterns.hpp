@@ -15,6 +15,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -24,7 +26,23 @@ struct order {
     std::string pattern; ///< "latency", "one-way", "both-ways", "overhead"
     std::size_t bytes = 8;
     double seconds = 0.1;
+
+    /// "pattern bytes seconds", as an MPI program is asked for it.
+    [[nodiscard]] std::string text() const {
+        std::ostringstream out;
+        out << pattern << ' ' << bytes << ' ' << seconds;
+        return out.str();
+    }
+    /// Nothing if the line is no such text.
+    [[nodiscard]] static std::optional<order> parse(const std::string& line) {
+        order o;
+        std::istringstream words(line);
+        if (!(words >> o.pattern >> o.bytes >> o.seconds) || o.bytes < 8) return {};
+        return o;
+    }
 };
+/// What is measured of each order: bare and step; for "overhead": isend and irecv.
+inline constexpr std::size_t measure_count = 2;
 
 /// Microseconds of each batch: bare and step; for "overhead": in isend, in irecv.
 using batches = std::vector<std::vector<double>>;
@@ -87,7 +105,7 @@ class measurement {
         for (int i = 0; i < 4; ++i) step();
         const double each = e_.slowest({comm::seconds(comm::ticks() - begin) / 4})[0];
         const int steps = std::clamp(static_cast<int>(order_.seconds / batch_count / each), 1, 10'000);
-        batches us(2);
+        batches us(measure_count);
         for (int b = 0; b < batch_count; ++b) {
             bare_ = other_ = 0;
             const std::uint64_t start = comm::ticks();

@@ -2,6 +2,8 @@
 // A bench is a program like those of apps/: one error for the job, the exit codes of docs/decisions/0035.
 #pragma once
 
+#include <halocline/base/error.hpp>
+#include <halocline/comm/job.hpp>
 #include <halocline_app/main.hpp>
 #include <halocline_app/strict_flag.hpp>
 
@@ -9,6 +11,7 @@
 
 #include <cstdio>
 #include <poll.h>
+#include <string>
 #include <unistd.h>
 
 namespace halocline::bench {
@@ -51,6 +54,29 @@ inline void later_replaces_earlier(CLI::App& cli) {
             option->take_last();
     }
 }
+
+/// Err: input_error: a provider of libfabric for a transport that would ignore it.
+inline void require_ofi_for_provider(const std::string& transport, const std::string& provider) {
+    if (!provider.empty() && transport != "ofi")
+        throw input_error("--provider " + provider + ": of libfabric, for --transport ofi, not " + transport);
+}
+
+/// Collective. What is asked for is what is measured.
+/// Err: input_error: $HALOCLINE_CONFIG or $HALOCLINE_COMM_TRANSPORTS chose another transport.
+inline void require_transport(const comm::job& j, const std::string& asked) {
+    j.collectively([&] {
+        if (j.transport() != asked)
+            throw input_error("--transport " + asked + ": the environment or its config file chose " + j.transport());
+    });
+}
+
+/// For an option: the bytes of messages that are stamped word by word.
+inline const auto whole_words = [](const std::string& text) {
+    const auto multiple = [](const std::string& t) { return std::stoull(t) % 8 == 0; };
+    const bool digits = !text.empty() && text.size() < 12 && text.find_first_not_of("0123456789") == std::string::npos;
+    return digits && multiple(text) && text != "0" ? ""
+                                                   : "expected bytes, a multiple of 8 from 8 on, not '" + text + "'";
+};
 
 /// For an option: a name that is not empty.
 inline const auto not_empty = [](const std::string& text) { return text.empty() ? "expected FILE, not ''" : ""; };

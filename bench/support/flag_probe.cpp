@@ -37,6 +37,15 @@ int own_processor(const comm::job& j) {
 
 } // namespace
 
+std::vector<int> own_processors_of(const comm::job& j) {
+    const int own = own_processor(j);
+    std::vector<int> processors;
+    for (const std::string& text : j.gather(std::to_string(own))) processors.push_back(std::stoi(text));
+    // On several hosts a number says nothing to a peer, whose ranks may all be on one.
+    const bool distinct = std::set<int>(processors.begin(), processors.end()).size() == processors.size();
+    return own < 0 || !distinct ? std::vector<int>() : processors;
+}
+
 std::vector<int> processors_of(const comm::job& j) {
     std::set<int> together;
     for (const std::vector<int>& list : usable_of_this_host(j)) together.insert(list.begin(), list.end());

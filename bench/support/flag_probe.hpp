@@ -24,6 +24,8 @@ inline void await(const std::atomic<std::uint64_t>& flag, std::uint64_t epoch, i
 }
 /// The processors that the ranks of this host may use together, whether each has its own or all the same. Collective.
 std::vector<int> processors_of(const comm::job& j);
+/// The processors to which pin_ranks() binds each rank, by rank; empty if two have the same number. Collective.
+std::vector<int> own_processors_of(const comm::job& j);
 /// Binds each rank to a processor of its own, if possible on a core of its own. False if there are too few: then each
 /// is bound to one that as many ranks share as any other, or to none if there is no such number. Peers bind their ranks
 /// alike (support/mpi_peer.hpp). Collective.

@@ -6,6 +6,9 @@
 #include <halocline/comm/processors.hpp>
 
 #include <cstddef>
+#include <cstdlib>
+#include <sstream>
+#include <string>
 #include <vector>
 
 namespace halocline::bench {
@@ -21,6 +24,20 @@ inline const std::vector<int>& usable() {
 inline bool pin(int n, int threads) {
     if (usable().size() < static_cast<std::size_t>(threads)) return false;
     return comm::bind_to({&usable()[n], 1});
+}
+
+/// What tells the ranks of a peer program which processors those of the bench have, one each: "0,2".
+inline constexpr const char* processors_variable = "HALOCLINE_BENCH_PROCESSORS";
+
+/// Binds the calling rank of a peer program to the processor of the bench's rank with its number. False, and no binding,
+/// if the bench names none, or has another number of ranks.
+inline bool pin_as_bench(int n, int ranks) {
+    const char* const text = std::getenv(processors_variable);
+    std::stringstream list(text == nullptr ? "" : text);
+    std::vector<int> processors;
+    for (std::string item; std::getline(list, item, ',');) processors.push_back(std::atoi(item.c_str()));
+    if (processors.size() != static_cast<std::size_t>(ranks)) return false;
+    return comm::bind_to({&processors[static_cast<std::size_t>(n)], 1});
 }
 
 /// Binds the calling rank, number `n` of `ranks`, to one of these processors that it shares with its neighbours: as by

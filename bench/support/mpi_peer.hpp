@@ -36,7 +36,10 @@ class bedroom {
         int number = static_cast<int>(getpid());
         MPI_Bcast(&number, 1, MPI_INT, 0, MPI_COMM_WORLD);
         const std::string name = "/halocline-bench-mpi-" + std::to_string(number);
-        if (rank == 0) open_and_map(name, O_RDWR | O_CREAT | O_EXCL);
+        if (rank == 0) {
+            shm_unlink(name.c_str()); // what a killed program with this number may have left behind
+            open_and_map(name, O_RDWR | O_CREAT | O_EXCL);
+        }
         MPI_Barrier(MPI_COMM_WORLD);
         if (rank != 0) open_and_map(name, O_RDWR);
         sem_init(&beds_[rank], 1, 0);
@@ -101,7 +104,7 @@ int run_peer(int argc, char** argv, Serve&& serve) {
     int rank = 0, ranks = 1;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    if (!pin(rank, ranks)) pin_to_shared(rank, ranks, usable());
+    if (!pin_as_bench(rank, ranks) && !pin(rank, ranks)) pin_to_shared(rank, ranks, usable());
     try {
         orders from(rank, ranks);
         serve(from);

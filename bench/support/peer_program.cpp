@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/peer_program.hpp"
 
+#include "support/machine.hpp"
+
 #include <halocline/comm/processors.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -15,11 +18,21 @@
 
 namespace halocline::bench {
 
-peer_program::peer_program(const std::string& name_and_command) {
-    const auto equals = name_and_command.find('=');
-    name_ = name_and_command.substr(0, equals);
-    command_ = equals == std::string::npos ? "" : name_and_command.substr(equals + 1);
-    if (name_.empty() || command_.empty()) throw input_error("--peer " + name_and_command + ": expected NAME=COMMAND");
+peer_description described_peer(const std::string& text, bool modes) {
+    const auto refuse = [&] {
+        throw input_error("--peer " + text + ": expected " + (modes ? "NAME[:MODE,MODE]=COMMAND" : "NAME=COMMAND"));
+    };
+    const auto equals = text.find('=');
+    if (equals == std::string::npos) refuse();
+    peer_description d{.name = text.substr(0, equals), .command = text.substr(equals + 1)};
+    if (const auto colon = d.name.find(':'); modes && colon != std::string::npos) {
+        std::stringstream list(d.name.substr(colon + 1));
+        for (std::string mode; std::getline(list, mode, ',');) d.modes.push_back(mode);
+        if (d.modes.empty() || std::ranges::count(d.modes, "") > 0) refuse();
+        d.name.resize(colon);
+    }
+    if (d.name.empty() || d.command.empty()) refuse();
+    return d;
 }
 
 peer_program::~peer_program() {
@@ -33,7 +46,13 @@ peer_program::~peer_program() {
     }
 }
 
-void peer_program::start(const std::vector<int>& processors) {
+void peer_program::start(const std::vector<int>& usable, const std::vector<int>& own) {
+    std::string line = "exec " + description_.command;
+    if (!own.empty()) { // for mpi_peer.hpp
+        std::string list;
+        for (const int processor : own) list += (list.empty() ? "" : ",") + std::to_string(processor);
+        line = "export " + std::string(processors_variable) + "=" + list + "; " + line;
+    }
     int orders[2], answers[2];
     if (pipe2(orders, O_CLOEXEC) != 0 || pipe2(answers, O_CLOEXEC) != 0)
         throw error(std::string("pipe: ") + std::strerror(errno));
@@ -42,8 +61,8 @@ void peer_program::start(const std::vector<int>& processors) {
     if (process_ == 0) {
         dup2(orders[0], STDIN_FILENO);
         dup2(answers[1], STDOUT_FILENO);
-        comm::bind_to(processors);
-        execl("/bin/sh", "sh", "-c", ("exec " + command_).c_str(), nullptr);
+        comm::bind_to(usable);
+        execl("/bin/sh", "sh", "-c", line.c_str(), nullptr);
         _exit(127);
     }
     std::signal(SIGPIPE, SIG_IGN); // ask() reports a peer that has ended
@@ -61,24 +80,46 @@ std::string peer_program::answer_to(const std::string& order) {
         there = std::fgets(part, sizeof part, answers_) != nullptr;
         if (there) answer += part;
     }
-    if (!there) throw error("peer " + name_ + " ended at order '" + order + "': " + command_);
+    if (there) answer.pop_back();
+    if (!there) throw error("peer " + name() + " ended at order '" + order + "': " + description_.command);
     return answer;
 }
 
-slice_times peer_program::ask(const comm::job& j, const std::string& order) {
+slice_times peer_program::ask(const comm::job& j, const std::string& order, std::size_t measures) {
     std::string answer;
     j.collectively([&] { // the other ranks sleep
         if (j.rank() == 0) answer = answer_to(order);
     });
-    std::stringstream measures(j.broadcast(answer));
+    answer = j.broadcast(answer);
+    std::stringstream lists(answer);
     slice_times times;
-    for (std::string measure; std::getline(measures, measure, ';');) {
-        std::stringstream numbers(measure);
+    bool good = true;
+    for (std::string list; std::getline(lists, list, ';');) {
+        std::stringstream numbers(list);
         times.emplace_back();
         for (double value = 0; numbers >> value;) times.back().push_back(value);
-        if (times.back().empty()) throw error("peer " + name_ + " answered '" + answer + "' to order '" + order + "'");
+        good = good && numbers.eof() && !times.back().empty();
     }
+    if (!good || times.size() != measures)
+        throw error("peer " + name() + " answered '" + answer.substr(0, 200) + "' to order '" + order + "': expected " +
+                    std::to_string(measures) + (measures == 1 ? " list" : " lists") + " of numbers");
     return times;
+}
+
+peer_set::peer_set(const comm::job& j, const std::vector<std::string>& texts, bool modes) : job_(j) {
+    const std::vector<int> usable = processors_of(j), own = own_processors_of(j);
+    j.collectively([&] {
+        for (const std::string& text : texts) {
+            programs_.emplace_back(described_peer(text, modes));
+            if (j.rank() == 0) programs_.back().start(usable, own);
+        }
+    });
+    pin_ranks(j);
+}
+
+void peer_set::leave() {
+    programs_.clear();
+    job_.barrier();
 }
 
 } // namespace halocline::bench

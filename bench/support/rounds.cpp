@@ -31,12 +31,18 @@ bool alike(double before, double after) { return std::abs(before - after) <= 0.1
 
 } // namespace
 
+outcome::speed most_seen(std::span<const outcome> outcomes) {
+    std::array<int, 2> slices{};
+    for (const outcome& o : outcomes)
+        for (const auto speed : {outcome::fast, outcome::slow}) slices[speed] += o.kept[speed].slices;
+    return slices[outcome::fast] > slices[outcome::slow] ? outcome::fast : outcome::slow;
+}
+
 std::vector<outcome> take_turns(const comm::job& j, flag_probe& probe, std::span<const contender> contenders,
                                 const round_options& options) {
     std::vector<outcome> result(contenders.size());
-    // A third of the time is for rounds that replace dropped slices, and for probes.
-    const double turn =
-        options.seconds / (1.5 * options.rounds * static_cast<double>(std::max<std::size_t>(contenders.size(), 1)));
+    const double turn = options.turn_seconds(contenders.size());
+    const bool too_short = turn < 0.999 * round_options::shortest_slice; // not by a rounding error
     const double slice = std::min(options.longest_slice, turn), probe_seconds = std::min(5e-3, slice / 6);
     const std::uint64_t begin = comm::ticks();
     const auto enough = [&](int round) {
@@ -60,7 +66,8 @@ std::vector<outcome> take_turns(const comm::job& j, flag_probe& probe, std::span
             (steady ? result[c].kept[speed] : result[c].dropped).add(times, before, after);
         }
     for (outcome& o : result) {
-        o.noisy = std::max(o.kept[outcome::fast].slices, o.kept[outcome::slow].slices) < outcome::fewest_slices;
+        o.noisy =
+            too_short || std::max(o.kept[outcome::fast].slices, o.kept[outcome::slow].slices) < outcome::fewest_slices;
         if (!o.noisy) continue;
         o.kept[outcome::slow].append(o.kept[outcome::fast]);
         o.kept[outcome::slow].append(o.dropped);

@@ -9,7 +9,9 @@
 
 #include "support/flag_probe.hpp"
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <functional>
 #include <span>
 #include <string>
@@ -42,16 +44,32 @@ struct outcome {
     series dropped{};
     /// With fewer slices than this a mode gets no figure.
     static constexpr int fewest_slices = 3;
-    /// There was no such mode: all slices, including dropped ones, count as slow, and no claim may rest on them.
+    /// There was no such mode, or slices were shorter than round_options::shortest_slice: all, including dropped ones,
+    /// count as slow, and no claim may rest on them.
     bool noisy = false;
     /// Were there slices enough for a figure in this mode? Noisy ones have one, marked.
     [[nodiscard]] bool has_figure(speed mode) const { return kept[mode].slices >= (noisy ? 1 : fewest_slices); }
 };
 
+/// The mode of the machine that most slices of a point saw, over all contenders.
+outcome::speed most_seen(std::span<const outcome> outcomes);
+
 struct round_options {
     double seconds = 10; ///< for all rounds together
     int rounds = 5;      ///< at least; more, within the time, to replace dropped slices
     double longest_slice = 0.3;
+    /// In a shorter one hardly more than the first steps fit: whatever it shows is noise.
+    static constexpr double shortest_slice = 5e-3;
+    /// A third of the time is for rounds that replace dropped slices, and for probes.
+    static constexpr double with_replacements = 1.5;
+    /// One turn of one of so many contenders.
+    [[nodiscard]] double turn_seconds(std::size_t contenders) const {
+        return seconds / (with_replacements * rounds * static_cast<double>(std::max<std::size_t>(contenders, 1)));
+    }
+    /// `seconds` with which no slice is shorter than shortest_slice.
+    [[nodiscard]] double least_seconds(std::size_t contenders) const {
+        return shortest_slice * with_replacements * rounds * static_cast<double>(contenders);
+    }
 };
 
 /// Collective: rounds of all contenders in turn.

@@ -10,7 +10,7 @@ namespace halocline::bench {
 namespace {
 
 constexpr int panel_width = 380, panel_height = 300, left = 56, top = 60, gap = 40, bottom = 64, legend_row = 18;
-constexpr std::size_t legend_columns = 4, colours = 8; // .l0 to .l7
+constexpr std::size_t most_legend_columns = 4, colours = 8; // .l0 to .l7
 
 constexpr const char* style = R"(<style>
 text { font: 11px sans-serif; fill: #222 } .title { font-size: 14px; font-weight: bold } .grid { stroke: #ddd }
@@ -69,6 +69,10 @@ std::vector<std::string> names_in(const std::vector<chart_panel>& panels) {
     return names;
 }
 int colour_of(std::size_t name) { return static_cast<int>(name % colours); }
+/// Further turns through the colours are dashed, the third one with dots.
+const char* dashes_of(std::size_t name) {
+    return name < colours ? "" : name < 2 * colours ? " stroke-dasharray=\"7 3\"" : " stroke-dasharray=\"2 3\"";
+}
 
 void add_grid(svg_text& svg, double x0, const log_axis& axis) {
     for (double decade = axis.low; decade <= axis.high; ++decade) {
@@ -94,8 +98,8 @@ void add_panel(svg_text& svg, const chart_panel& p, double x0, const log_axis& a
         svg.add_text(x_of(c), top + panel_height + 16, turned, p.categories[c]);
     }
     for (const chart_panel::line& l : p.lines) {
-        const auto name = std::find(names.begin(), names.end(), l.name) - names.begin();
-        const int colour = colour_of(static_cast<std::size_t>(name));
+        const auto name = static_cast<std::size_t>(std::find(names.begin(), names.end(), l.name) - names.begin());
+        const int colour = colour_of(name);
         std::string points;
         for (std::size_t c = 0; c < l.values.size(); ++c) {
             if (l.values[c] <= 0) continue;
@@ -105,19 +109,29 @@ void add_panel(svg_text& svg, const chart_panel& p, double x0, const log_axis& a
             svg.add("<circle class=\"l%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\"/>\n", colour, x_of(c),
                     axis.y_of(l.values[c]));
         }
-        svg.add("<polyline class=\"l%d\" points=\"", colour);
+        svg.add("<polyline class=\"l%d\"%s points=\"", colour, dashes_of(name));
         svg.add_plain(points + "\"/>\n"); // of any length
     }
 }
 
+/// As many as have room for the longest name.
+std::size_t legend_columns(const std::vector<std::string>& names, int width) {
+    constexpr std::size_t line_width = 34, letter_width = 6;
+    std::size_t longest = 0;
+    for (const std::string& name : names) longest = std::max(longest, name.size());
+    const std::size_t room = static_cast<std::size_t>(width - left) / (line_width + letter_width * longest);
+    return std::clamp<std::size_t>(room, 1, most_legend_columns);
+}
+
 void add_legend(svg_text& svg, const std::vector<std::string>& names, int width) {
-    constexpr double share = 4.4; // of the width, for each in a row: names longer than a quarter may come last
+    const std::size_t columns = legend_columns(names, width);
     for (std::size_t n = 0; n < names.size(); ++n) {
-        const double x = left + static_cast<double>(n % legend_columns) * width / share;
-        const std::size_t row = n / legend_columns;
+        const double share = static_cast<double>(width - left) / static_cast<double>(columns);
+        const double x = left + static_cast<double>(n % columns) * share;
+        const std::size_t row = n / columns;
         const double y = top + panel_height + bottom + legend_row * static_cast<double>(row);
-        svg.add("<line class=\"l%d\" stroke-width=\"2\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>\n",
-                colour_of(n), x, x + 18, y - 4, y - 4);
+        svg.add("<line class=\"l%d\" stroke-width=\"2\"%s x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>\n",
+                colour_of(n), dashes_of(n), x, x + 18, y - 4, y - 4);
         svg.add_text(x + 24, y, "", names[n]);
     }
 }
@@ -128,7 +142,8 @@ std::string svg_chart(const std::string& title, const std::string& y_label, cons
     const std::vector<std::string> names = names_in(panels);
     const log_axis axis = axis_for(panels);
     const int width = left + static_cast<int>(panels.size()) * (panel_width + gap);
-    const int legend_rows = static_cast<int>((names.size() + legend_columns - 1) / legend_columns);
+    const std::size_t columns = legend_columns(names, width);
+    const int legend_rows = static_cast<int>((names.size() + columns - 1) / columns);
     const int height = top + panel_height + bottom + legend_row * legend_rows;
 
     svg_text svg;
