@@ -33,6 +33,7 @@ class fake_system {
     }
     void write(const std::string& name, const std::string& text) const {
         std::filesystem::create_directories(std::filesystem::path(folder_ / name).parent_path());
+        std::filesystem::remove(folder_ / name); // a link: the machine's own tool must not be written
         std::ofstream(folder_ / name) << "#!/bin/sh\n" << text << "\n";
         std::filesystem::permissions(folder_ / name, std::filesystem::perms::owner_all);
     }

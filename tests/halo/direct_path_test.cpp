@@ -43,7 +43,8 @@ std::int64_t later_words(bool wait_for_free) {
         for (int i = 0; i < words; ++i) new (mine + i) word(0);
         const int peer = 1 - j.rank();
         const std::ptrdiff_t theirs = swap_offsets(j, peer, mine);
-        const std::array request{comm::channel_request{peer, 0, 0, words * 8, words * 8, "words", true}};
+        const std::array request{
+            comm::channel_request{peer, 0, 0, words * 8, words * 8, "words", comm::channel_kind::direct}};
         comm::channel_set set(j, request, {"words", "", {}});
         for (std::uint64_t k = 1; k <= epochs; ++k) {
             const auto send = [&](auto& c) {
@@ -204,7 +205,7 @@ TEST(DirectPath, KeepsAFieldsMemoryUntilThePeerIsDoneWithIt) {
     std::barrier meet(2);
     run(2, [&](const comm::job& j) {
         const int other = 1 - j.rank();
-        const std::array request{comm::channel_request{other, 0, 0, bytes, bytes, "bytes", true}};
+        const std::array request{comm::channel_request{other, 0, 0, bytes, bytes, "bytes", comm::channel_kind::direct}};
         const std::size_t used = j.memory().used();
         std::optional<field<double>> x;
         x.emplace(row_of(bytes / 8), 1, &j.memory());
