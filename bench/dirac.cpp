@@ -117,7 +117,8 @@ int measure_all(app::program& program, int argc, const char* const* argv) {
         ->check(multiple_of_4)
         ->capture_default_str();
     program.parse(cli, argc, argv);
-    const comm::job j = comm::job::from_environment(), alone = comm::job::single();
+    const comm::job& j = program.join();
+    const comm::job alone = comm::job::single();
     bench::probed_facts facts(j);
     const bool prints = j.rank() == 0;
     for (const int extent : extents)

@@ -92,8 +92,8 @@ int compare(int extent, int mu, double seconds) {
         [&] { unpack.copy(bytes(std::as_const(message).data()), bytes(x.data()), shape); },
         [&] { std::memcpy(message.data(), x.data(), message.size() * sizeof(float)); }};
     constexpr int rounds = 15;
-    const int repetitions = std::max(
-        1, static_cast<int>(seconds * 1e9 / (steps.size() * rounds * 2) / nanoseconds(steps[0], x, message, 3) / 4));
+    const double share = seconds * 1e9 / (steps.size() * rounds * 2) / 4;
+    const int repetitions = static_cast<int>(std::clamp(share / nanoseconds(steps[0], x, message, 3), 1.0, 1e9));
     std::array<std::vector<double>, 5> times;
     for (int r = 0; r < rounds; ++r)
         for (std::size_t k = 0; k < steps.size(); ++k)

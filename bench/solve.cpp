@@ -21,7 +21,9 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <regex>
 #include <string>
@@ -51,13 +53,30 @@ std::string output_of(const std::string& command, const std::vector<int>& proces
     return text;
 }
 
-/// The last match of group 1 in the text.
-double seconds_in(const std::string& text, const std::string& pattern) {
-    const std::regex expression(pattern);
+/// Err: input_error: no regular expression, or one without a group.
+std::regex expression_of(const std::string& flag, const std::string& pattern) {
+    const auto refuse = [&](const std::string& why) { throw input_error(flag + " '" + pattern + "': " + why); };
+    try {
+        std::regex expression(pattern);
+        if (expression.mark_count() == 0) refuse("expected a group, such as in 'took ([0-9.]+)'");
+        return expression;
+    } catch (const std::regex_error& e) {
+        refuse(e.what());
+    }
+    return {};
+}
+
+/// The last match of group 1 in the text.  Err: error: none, or no positive number.
+double seconds_in(const std::string& text, const std::string& flag, const std::string& pattern) {
+    const std::regex expression = expression_of(flag, pattern);
     std::string last;
     for (std::sregex_iterator m(text.begin(), text.end(), expression), end; m != end; ++m) last = m->str(1);
     if (last.empty()) throw error("the peer's output has no match of '" + pattern + "'");
-    return std::stod(last);
+    char* rest = nullptr;
+    const double seconds = std::strtod(last.c_str(), &rest);
+    if (*rest != '\0' || !(seconds > 0) || !std::isfinite(seconds))
+        throw error("the peer's '" + last + "', by " + flag + ", are no seconds to compare with: expected more than 0");
+    return seconds;
 }
 
 struct arguments {
@@ -84,6 +103,8 @@ arguments read_command_line(const program& p, int argc, const char* const* argv)
     solve->needs("--peer");
     options.add_option("--git", a.git, "version to put on record (default: $HALOCLINE_BENCH_GIT)");
     p.parse(options, argc, argv);
+    if (!a.peer_setup.empty()) (void)expression_of("--peer-setup", a.peer_setup);
+    if (!a.peer_solve.empty()) (void)expression_of("--peer-solve", a.peer_solve);
     if (!a.peer.empty() && a.peer_setup.empty() && a.peer_solve.empty())
         throw input_error("--peer needs --peer-solve or --peer-setup: which part of its output are seconds?");
     return a;
@@ -111,8 +132,8 @@ void give_turn(const comm::job& j, const arguments& a, timings& theirs) {
     j.collectively([&] {
         if (j.rank() != 0) return;
         const std::string text = output_of(a.peer, processors);
-        if (!a.peer_setup.empty()) theirs["setup"].push_back(seconds_in(text, a.peer_setup));
-        if (!a.peer_solve.empty()) theirs["solve"].push_back(seconds_in(text, a.peer_solve));
+        if (!a.peer_setup.empty()) theirs["setup"].push_back(seconds_in(text, "--peer-setup", a.peer_setup));
+        if (!a.peer_solve.empty()) theirs["solve"].push_back(seconds_in(text, "--peer-solve", a.peer_solve));
     });
 }
 

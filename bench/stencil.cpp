@@ -97,7 +97,7 @@ int run(const contest& c, double seconds) {
 
     constexpr int rounds = 21;
     const double slice = seconds * 1e9 / (2 * rounds);
-    const int repetitions = std::max(1, static_cast<int>(slice / nanoseconds(c.by_hand, 2)));
+    const int repetitions = static_cast<int>(std::clamp(slice / nanoseconds(c.by_hand, 2), 1.0, 1e9));
     std::vector<double> times_of_ours, times_of_theirs;
     for (int i = 0; i < rounds; ++i) {
         times_of_ours.push_back(nanoseconds(c.ours, repetitions));

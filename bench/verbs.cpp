@@ -98,6 +98,8 @@ int run(app::program& program, int argc, const char* const* argv) {
     cli.add_flag("--before-post", before_post, "our code before ibv_post_send instead; needs no device");
     cli.add_option("bytes", sizes, "one way of messages of these sizes, on 2 ranks")->check(CLI::Range(8, 1 << 30));
     program.parse(cli, argc, argv);
+    if (before_post && !sizes.empty()) throw input_error("--before-post takes no sizes: it has its own");
+    if (!before_post && sizes.empty()) throw input_error("expected sizes, such as 8 64, or --before-post");
     if (before_post) {
         for (const std::size_t bytes : {8, 64, 4096}) time_before_post(bytes);
         return 0;

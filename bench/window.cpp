@@ -50,7 +50,7 @@ int run(app::program& program, int argc, const char* const* argv) {
         bench::print_post_times(head, "post, buffered", bytes, steps, [&](int n, auto timed) {
             std::fill(out.begin(), out.end(), static_cast<char>(n + 1));
             unpacked.init();
-            if (packed.init() != status::ok) return;
+            if (const status s = packed.init(); s != status::ok) j.fail(s, "room for the next buffered message");
             packed.insert(out);
             timed([&] { packed.post(); });
             unpacked.post();

@@ -20,12 +20,14 @@ int main(int argc, char** argv) {
     MPI_Get_library_version(version, &length);
     const bench::line_head head{rank == 0, std::strncmp(version, "Open MPI", 8) == 0 ? "Open MPI" : "MPICH",
                                 bench::facts_of_process().line()};
-    const int steps = argc > 1 && std::strcmp(argv[1], "--quick") == 0 ? 2000 : 50'000;
+    const bool quick = argc == 2 && std::strcmp(argv[1], "--quick") == 0;
+    const int steps = quick ? 2000 : 50'000;
     const int other = 1 - rank;
     std::size_t wrong = 0;
-    if (ranks != 2) {
+    if (ranks != 2 || (argc > 1 && !quick)) {
+        const char* const what = ranks != 2 ? "2 ranks are needed" : "the only option is --quick";
         if (rank == 0)
-            std::fprintf(stderr, "bench_window_mpi: 2 ranks are needed: mpirun -n 2 bench_window_<mpi> [--quick]\n");
+            std::fprintf(stderr, "bench_window_mpi: error: %s: mpirun -n 2 bench_window_<mpi> [--quick]\n", what);
         MPI_Barrier(MPI_COMM_WORLD); // rank 0 has printed
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
@@ -53,5 +55,7 @@ int main(int argc, char** argv) {
         for (MPI_Request& r : requests) MPI_Request_free(&r);
     }
     MPI_Finalize();
+    if (wrong > 0)
+        std::fprintf(stderr, "bench_window_mpi: %zu messages were not what was sent to rank %d\n", wrong, rank);
     return wrong > 0 ? 1 : 0;
 }

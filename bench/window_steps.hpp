@@ -36,7 +36,7 @@ struct line_head {
     json_line facts; ///< with which it ends
 };
 
-/// step(n, timed) does step n and calls timed(post) where it sends.
+/// step(n, timed) does step n and calls timed(post) where it sends, once.
 template <class Step>
 void print_post_times(const line_head& head, const char* call, std::size_t bytes, int steps, Step step) {
     std::vector<std::uint64_t> times, empty;
