@@ -6,9 +6,13 @@ programs=(bench_p2p)
 packages=bench
 quickest=(--quick)
 transport=shm
+provider=() # of libfabric, for ours over it
 
 read_options() {
   take --transport transport
+  take_each --provider provider
+  [[ ${#provider[@]} -eq 0 || $transport == ofi || $transport == all ]] ||
+    wrong "--provider is of libfabric: it needs --transport ofi or all"
   case $transport in
     shm | ofi) ;;
     verbs) packages=all ;; # also what the emulated machine is made of
@@ -29,7 +33,9 @@ over() { # shm|ofi|mpi-openmpi|mpi-mpich [options]: prints lines of JSON, or wri
         command=$(mpi_command "$mpi" 2 bench_p2p)
         peers+=(--peer "$mpi=$command" --peer "$mpi-tuned=env ${tuned[$mpi]} $command")
       done ;;
-    ofi) for mpi in $(mpis_with bench_p2p 2); do peers+=(--peer "$mpi=$(tcp_peer "$mpi" bench_p2p)"); done ;;
+    ofi)
+      for mpi in $(mpis_with bench_p2p 2); do peers+=(--peer "$mpi=$(tcp_peer "$mpi" bench_p2p)"); done
+      peers+=("${provider[@]/#/--provider=}") ;;
   esac
   "$bin/halocline-run" -n 2 -- "$bin/bench_p2p" --transport "$1" "${peers[@]}" "${@:2}"
 }
