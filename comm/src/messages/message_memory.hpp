@@ -8,6 +8,7 @@
 
 #include <halocline/comm/detail/control_line.hpp>
 #include <halocline/comm/detail/copy_bytes.hpp>
+#include <halocline/comm/detail/line_pairs.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -24,7 +25,9 @@ struct message_place {
     message_bell* bell = nullptr; ///< the same for all peers
     link_layout* link = nullptr;
     outbox* box = nullptr;
-    bool moves_skip_waits = false; ///< its owner's processor: the layout of the slots that it fills depends on it
+    /// Do larger payloads lie in one piece in the slots that its owner fills? Its processor decides that: where moves skip
+    /// waits, and on Intel's, whose prefetchers fetch the lines between those of a spread payload, too.
+    bool in_one_piece = false;
 };
 
 class message_memory {
@@ -41,7 +44,7 @@ class message_memory {
     /// For the peer with this index among the peers.
     [[nodiscard]] message_place operator[](std::size_t peer) const noexcept {
         return {bell_, reinterpret_cast<link_layout*>(links_.start()) + peer,
-                reinterpret_cast<outbox*>(boxes_.start()) + peer, comm::moves_skip_waits()};
+                reinterpret_cast<outbox*>(boxes_.start()) + peer, moves_skip_waits() || lines_come_in_pairs};
     }
     /// nullptr if there are no peers.
     [[nodiscard]] message_bell* bell() const noexcept { return bell_; }

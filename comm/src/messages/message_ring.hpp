@@ -20,8 +20,8 @@ class slot_order {
   public:
     slot_order() = default;
     explicit slot_order(bool moves) : moves_(moves) {}
-    /// Is a payload of this size moved in one piece? Where moves skip waits, that is quicker than stores into lines,
-    /// even into lines that were fetched ahead.
+    /// Is a payload of this size moved in one piece? On some processors (message_place::in_one_piece) that is quicker
+    /// than stores into lines, even into lines that were fetched ahead.
     [[nodiscard]] bool in_one_piece(std::size_t bytes) const noexcept {
         constexpr std::size_t most_in_lines = 512;
         return moves_ && bytes > most_in_lines;
@@ -35,7 +35,7 @@ class ring_writer {
   public:
     ring_writer() = default;
     /// `there` is this rank's link in the reader's block; `here` the reader's in this rank's, where credit arrives.
-    /// `moves`: do moves skip waits here? Then larger payloads lie in slots in one piece.
+    /// `moves`: message_place::in_one_piece.
     ring_writer(link_layout& there, const link_layout& here, bool moves)
         : ring_(&there.ring), slots_(there.slot), credit_(&here), slot_order_(moves) {}
 

@@ -100,7 +100,7 @@ void message_engine::connect_shm() {
                             .number(core.memory->offset_of(own.bell))
                             .number(core.memory->offset_of(own.link))
                             .number(core.memory->offset_of(own.box))
-                            .number(std::uint32_t{own.moves_skip_waits})
+                            .number(std::uint32_t{own.in_one_piece})
                             .number(probe.card())
                             .take());
     }
@@ -117,7 +117,7 @@ void message_engine::connect_shm() {
         theirs.bell = reinterpret_cast<message_bell*>(core.peer_base[peer] + card.number<std::uint64_t>());
         theirs.link = reinterpret_cast<link_layout*>(core.peer_base[peer] + card.number<std::uint64_t>());
         theirs.box = reinterpret_cast<outbox*>(core.peer_base[peer] + card.number<std::uint64_t>());
-        theirs.moves_skip_waits = card.number<std::uint32_t>() != 0;
+        theirs.in_one_piece = card.number<std::uint32_t>() != 0;
         const peer_memory memory(core, peer, card.number<memory_probe::told>(), core_.options.read_processes);
         link_to(peer).shm.emplace(core_, matching_, peer, (*memory_)[i], theirs, memory, receiving, sending, id);
     }

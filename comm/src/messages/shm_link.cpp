@@ -16,8 +16,8 @@ constexpr std::uint32_t patience = 1000;
 shm_link::shm_link(messenger_core& core, matching& m, int peer, message_place own, message_place theirs,
                    const peer_memory& memory, const receiving_policy& receiving, const sending_policy& sending,
                    std::uint32_t id)
-    : in_(*own.link, *theirs.link, theirs.moves_skip_waits), out_(*theirs.link, *own.link, own.moves_skip_waits),
-      core_(core), matching_(m), peer_(peer), bell_(theirs.bell),
+    : in_(*own.link, *theirs.link, theirs.in_one_piece), out_(*theirs.link, *own.link, own.in_one_piece), core_(core),
+      matching_(m), peer_(peer), bell_(theirs.bell),
       farewell_(0, peer, id, 0, 0, reinterpret_cast<std::byte*>(&theirs.link->farewell),
                 reinterpret_cast<std::byte*>(&own.link->farewell)),
       incoming_(core, peer, theirs, memory, receiving), outgoing_(core, peer, own, memory, sending) {}
