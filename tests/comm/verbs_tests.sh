@@ -3,8 +3,8 @@
 # afterwards (comm.verbs_vm). Also fails if there are no such tests, or if one is skipped that may not be.
 set -uo pipefail
 
-# Tests that concern other transports, in programs that are run over every transport.
-with_leave='^((Straight)?Window\.NoAllocationBetweenInitAndWait|Window\.SmallOnesRunAhead|WindowFromOrdinaryMemory\..*|WindowRefused\..*|OneSided\.MixedJobsHaveBoth|Ending\.AFarewellBehindAPeerThatIsMissingIsSeenAtOnce)$'
+# Tests that concern other transports, in programs that are run over every transport, or need more ranks than two.
+with_leave='^(MessengerDirect\.ASilentPeerDoesNotHoldUpTheMessagesOfAnother|(Straight)?Window\.NoAllocationBetweenInitAndWait|Window\.SmallOnesRunAhead|WindowFromOrdinaryMemory\..*|WindowRefused\..*|OneSided\.MixedJobsHaveBoth|Ending\.AFarewellBehindAPeerThatIsMissingIsSeenAtOnce)$'
 
 # A separate folder, because ctest runs both outside and inside the machine.
 mkdir -p Testing && mount -t tmpfs none Testing || exit 1
