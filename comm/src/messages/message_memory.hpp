@@ -25,8 +25,8 @@ struct message_place {
     message_bell* bell = nullptr; ///< the same for all peers
     link_layout* link = nullptr;
     outbox* box = nullptr;
-    /// Do larger payloads lie in one piece in the slots that its owner fills? Its processor decides that: where moves skip
-    /// waits, and on Intel's, whose prefetchers fetch the lines between those of a spread payload, too.
+    /// Do larger payloads lie in one piece in the slots that its owner fills? Its processor decides that: where moves
+    /// skip waits, and on Intel's, where a stream takes three quarters of the time (docs/decisions/0015).
     bool in_one_piece = false;
 };
 
