@@ -198,6 +198,8 @@ void frame_rendezvous::withdraw(message_operation& o) noexcept {
         called_for_.remove(o);
         if (rdma_) rdma_->decline_no_more(o.record);
         refuse(o.record);
+        tell_refused(); // now, as above
+        frames_.flush();
         return;
     case operation_state::calling:
         calling_.remove(o);
@@ -206,6 +208,8 @@ void frame_rendezvous::withdraw(message_operation& o) noexcept {
     case operation_state::admitted:
         rdma_->withdraw(o);
         refuse(o.record);
+        tell_refused();
+        frames_.flush();
         return;
     case operation_state::invited:
     case operation_state::writing: rdma_->withdraw(o); break;

@@ -17,10 +17,15 @@ class idle_barrier {
     explicit idle_barrier(const halocline::comm::job& j) : ranks_(j.ranks()), area_(j, sizeof(std::atomic<int>)) {}
 
     void operator()() {
+        (*this)([] {});
+    }
+    /// Calls work() until the others have come, too: for a rank without which one of them would not come.
+    template <class Work>
+    void operator()(Work&& work) {
         // how often a rank has come; the memory begins with zeros
         auto& came = *reinterpret_cast<std::atomic<int>*>(area_.of(0));
         const int all = ranks_ * ++meetings_;
-        for (came.fetch_add(1); came.load() < all;) std::this_thread::yield();
+        for (came.fetch_add(1); came.load() < all; std::this_thread::yield()) work();
     }
 
   private:
