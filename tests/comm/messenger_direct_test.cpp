@@ -219,6 +219,11 @@ TEST(MessengerDirect, ASilentPeerDoesNotHoldUpTheMessagesOfAnother) {
         ok_or_fail(m, m.send({}, 0, 4)); // after which all have been announced
     }
     if (j.rank() == 0) ok_or_fail(m, m.recv({}, 1, 4));
+    const auto make_progress = [&] { // MPI may send in a later call what send() has returned from
+        message_info info;
+        (void)m.probe(rank_before(j), 9, info);
+    };
+    meet(make_progress);
     meet(); // from here on rank 1 is silent
     std::vector<bytes> in(count, bytes(least));
     if (j.rank() == 0) {
@@ -229,7 +234,8 @@ TEST(MessengerDirect, ASilentPeerDoesNotHoldUpTheMessagesOfAnother) {
         EXPECT_EQ(wrong(of_2, 2, 1), 0u);
     }
     if (j.rank() == 2) ok_or_fail(m, m.send(out, 0, 5));
-    meet(); // until here
+    if (j.rank() == 2) meet(make_progress);
+    if (j.rank() != 2) meet(); // until here
     ok_or_fail(m, m.wait_all(of_1));
     if (j.rank() == 0) {
         for (const bytes& b : in) EXPECT_EQ(wrong(b, 1, 1), 0u);

@@ -125,7 +125,7 @@ TEST(MessengerBetweenRanks, AReceiveWhoseSendIsWithdrawnGetsTheNextAnnouncedMess
                         ok_or_fail(m, m.send({}, 1, 4));
                         for (int i = 0; i < round % 12 && !send.done(); ++i) (void)m.test(send);
                     }
-                    if (in_time) meet();
+                    if (in_time) meet([&] { (void)m.test(next); }); // MPI may send what was sent in a later call
                     ok_or_fail(m, m.wait(next));
                 } else if (j.rank() == 1) {
                     ok_or_fail(m, m.recv({}, 0, 4)); // both announcements have come
@@ -258,7 +258,9 @@ TEST(MessengerBetweenRanks, AMessageWithdrawnBeforeABarrierIsNotReceivedAfterIt)
                     message_info info, probed;
                     if (round % 2 == 0) ok_or_fail(m, m.wait_probe(0, 6, probed));
                     ok_or_fail(m, m.recv(data, round % 2 == 0 ? 0 : any_source, 6, &info));
-                    if (round % 2 == 0 && network().empty()) EXPECT_EQ(probed.bytes, info.bytes);
+                    if (round % 2 == 0 && network().empty()) {
+                        EXPECT_EQ(probed.bytes, info.bytes);
+                    }
                     bool has_left = false;
                     ok_or_fail(m, m.recv(std::as_writable_bytes(std::span(&has_left, 1)), 0, 7));
                     ASSERT_EQ(info.bytes, has_left ? n : 8) << "of " << n << ", round " << round;
