@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "circular_wait.hpp"
 #include "connection_core.hpp"
-#include "control/wire.hpp"
+#include "control/wire_format.hpp"
 #include "job/waiting.hpp"
 #include "window_end.hpp"
 
@@ -80,15 +80,18 @@ namespace {
 /// Numbers of windows of one end.
 struct window_counts {
     std::uint32_t sends = 0, recvs = 0;
+
+    template <class Self, class Pass>
+    static void fields(Self& c, Pass& pass) {
+        pass(c.sends, c.recvs);
+    }
 };
 
 /// The peer's, if they have come; `key`: of the letter.
 std::optional<window_counts> peers_counts(const connection_core& c, const std::string& key) {
     const std::string* const body = c.job.core().windows.letters.find(c.peer, key);
     if (body == nullptr) return std::nullopt;
-    wire_reader reader(*body);
-    const auto sends = reader.number<std::uint32_t>();
-    return window_counts{sends, reader.number<std::uint32_t>()};
+    return from_wire<window_counts>(*body);
 }
 
 [[noreturn]] void refuse(const connection_core& c, window_counts there) {
@@ -137,7 +140,7 @@ void connection::connect() {
     connection_core& c = *core_;
     keyed_letters& letters = c.job.core().windows.letters;
     const std::uint32_t call = c.connects++;
-    c.send_letter(counts_kind, call, wire_writer().number(c.sends).number(c.recvs).take());
+    c.send_letter(counts_kind, call, to_wire(window_counts{c.sends, c.recvs}));
     const std::string counts_key = c.peers_key(counts_kind, call);
 
     std::exception_ptr refused; // the first window that was
