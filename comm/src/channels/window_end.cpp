@@ -33,14 +33,14 @@ struct window_card {
 window_end::window_end(std::shared_ptr<connection_core> c, window_request r)
     : connection_(std::move(c)), core_(connection_->job.core()), request_(std::move(r)),
       number_(request_.sends ? connection_->sends : connection_->recvs),
-      never_connected_(connection_->peer, connection_->peers_key(request_.sends ? 'G' : 'g', number_)),
+      never_connected_(connection_->peer, connection_->peers_key(never_connected(!request_.sends), number_)),
       way_(make_way()) {
     job_core& job = core();
     job.windows.due.reserve(job.windows.count + 1); // so that the data path never allocates
     wire_writer card;
     write_fields(card, window_card{request_.element, request_.count, connection_->options.name, transport()});
     std::visit([&](const auto& w) { w.tell(card); }, way_);
-    connection_->send_letter(request_.sends ? 's' : 'r', number_, card.take());
+    connection_->send_letter(card_of(request_.sends), number_, card.take());
 
     ++job.windows.count;
     ++(request_.sends ? connection_->sends : connection_->recvs);
@@ -80,7 +80,7 @@ window_end::~window_end() {
 
 void window_end::say_never_connected() noexcept {
     try {
-        connection_->send_letter(request_.sends ? 'g' : 'G', number_, "");
+        connection_->send_letter(never_connected(request_.sends), number_, "");
     } catch (const std::exception&) { // the peer is gone, too
     }
 }
