@@ -32,9 +32,9 @@ enum class letter_kind : char {
     send_card = 's',              ///< the card of a send window
     receive_card = 'r',           ///< the card of a receive window
     send_connected = 'S',         ///< over verbs, where the other end must not write before
-    receive_connected = 'R',      ///< as send_connected
+    receive_connected = 'R',      ///< likewise
     send_never_connected = 'g',   ///< destroyed before it was connected, so it says no farewell
-    receive_never_connected = 'G' ///< as send_never_connected
+    receive_never_connected = 'G' ///< likewise
 };
 constexpr letter_kind card_of(bool sends) { return sends ? letter_kind::send_card : letter_kind::receive_card; }
 constexpr letter_kind connected(bool sends) {
