@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "channel_agreement.hpp"
 
-#include "control/wire.hpp"
+#include "control/wire_format.hpp"
 #include "job/job_core.hpp"
 #include "job/set_up_sum.hpp"
 
@@ -11,38 +11,29 @@
 namespace halocline::comm {
 namespace {
 
-/// A peer's description of one of its ends.
-struct remote_end {
+/// A rank's description of one of its ends.
+struct end_card {
     std::uint32_t key = 0, peer_key = 0;
     std::uint64_t send_bytes = 0, receive_bytes = 0;
     channel_kind kind = channel_kind::slots;
     std::string label;
     end_told told;
+
+    template <class Self, class Pass>
+    static void fields(Self& e, Pass& pass) {
+        pass(e.key, e.peer_key, e.send_bytes, e.receive_bytes, e.kind, e.label, e.told.card, e.told.note);
+    }
 };
 
-/// A peer's description of its ends with this rank.
-struct remote_set {
+/// A rank's description of its ends with the reader.
+struct set_card {
     std::uint32_t plan_id = 0;
     std::string name, shape, transport;
-    std::vector<remote_end> ends;
+    std::vector<end_card> ends;
 
-    explicit remote_set(std::string_view bytes) {
-        wire_reader reader(bytes);
-        plan_id = reader.number<std::uint32_t>();
-        name = reader.text();
-        shape = reader.text();
-        transport = reader.text();
-        ends.resize(reader.number<std::uint64_t>());
-        for (remote_end& e : ends) {
-            e.key = reader.number<std::uint32_t>();
-            e.peer_key = reader.number<std::uint32_t>();
-            e.send_bytes = reader.number<std::uint64_t>();
-            e.receive_bytes = reader.number<std::uint64_t>();
-            e.kind = reader.number<channel_kind>();
-            e.label = reader.text();
-            e.told.card = reader.text();
-            e.told.note = reader.text();
-        }
+    template <class Self, class Pass>
+    static void fields(Self& s, Pass& pass) {
+        pass(s.plan_id, s.name, s.shape, s.transport, counted<std::uint64_t>(s.ends));
     }
 };
 
@@ -78,9 +69,9 @@ void require_equal(const std::string& name, std::string_view what, int me, const
 }
 
 /// The end of `peer` that belongs to `r`, after comparing sizes.
-const remote_end& matching_end(const std::string& name, int me, const channel_request& r, const remote_set& theirs) {
+const end_card& matching_end(const std::string& name, int me, const channel_request& r, const set_card& theirs) {
     const auto it =
-        std::find_if(theirs.ends.begin(), theirs.ends.end(), [&](const remote_end& e) { return e.key == r.peer_key; });
+        std::find_if(theirs.ends.begin(), theirs.ends.end(), [&](const end_card& e) { return e.key == r.peer_key; });
     const std::string mine = rank_text(me) + " '" + r.label + "'";
     if (it == theirs.ends.end() || it->peer_key != r.key) {
         throw input_error("'" + name + "': " + mine + " (key " + std::to_string(r.key) + ") expects key " +
@@ -186,16 +177,13 @@ std::vector<std::string> exchange_ends(const job& j, const own_ends& ends, const
     std::vector<int> peers;
     std::vector<std::string> out;
     for (const auto& [peer, positions] : ends.by_peer) {
-        wire_writer w;
-        w.number(ends.plan_id).text(ends.options.name).text(ends.options.shape).text(j.members()[peer].transport);
-        w.number<std::uint64_t>(positions.size());
+        set_card own{ends.plan_id, ends.options.name, ends.options.shape, j.members()[peer].transport, {}};
         for (const std::size_t i : positions) {
             const channel_request& r = ends.requests[i];
-            w.number(r.key).number(r.peer_key).number<std::uint64_t>(r.send_bytes);
-            w.number<std::uint64_t>(r.receive_bytes).number(r.kind).text(r.label).text(cards[i]).text(r.note);
+            own.ends.push_back({r.key, r.peer_key, r.send_bytes, r.receive_bytes, r.kind, r.label, {cards[i], r.note}});
         }
         peers.push_back(peer);
-        out.push_back(w.take());
+        out.push_back(to_wire(own));
     }
     return j.exchange(peers, out);
 }
@@ -206,7 +194,7 @@ std::vector<end_told> matching_ends(const job& j, const own_ends& ends, const st
     std::vector<end_told> told(ends.requests.size());
     auto message = came.begin();
     for (const auto& [peer, positions] : ends.by_peer) {
-        const remote_set theirs(*message++);
+        const auto theirs = from_wire<set_card>(*message++);
         require_equal(name, "the name of the plan", me, name, peer, theirs.name, same_order);
         require_equal(name, "the number of the plan", me, ends.plan_id, peer, theirs.plan_id, same_order);
         require_equal(name, "the transport", me, j.members()[peer].transport, peer, theirs.transport,

@@ -13,7 +13,7 @@
 // sees its own; it passes on what comes for a moment longer, and then refuses. So do the others.
 #pragma once
 
-#include "control/wire.hpp"
+#include "control/wire_format.hpp"
 #include "job/job_core.hpp"
 
 #include <halocline/base/error.hpp>
@@ -61,6 +61,12 @@ class circular_wait {
         int origin;
         std::uint32_t wait, ranks;
         std::string waits;
+        std::uint64_t seen = 0; // letters of its reader that had come to its sender
+
+        template <class Self, class Pass>
+        static void fields(Self& h, Pass& pass) {
+            pass(h.origin, h.wait, h.ranks, h.waits, h.seen);
+        }
     };
 
     /// Does that rank still wait for this one, if it has seen so many of this one's letters?
@@ -68,10 +74,9 @@ class circular_wait {
         return core_.windows.letters.sent_to(rank) == seen;
     }
 
-    void send(const hint& h) {
-        const std::string body =
-            wire_writer().number(h.origin).number(h.wait).number(h.ranks).text(h.waits).number(told_seen_).take();
-        core_.windows.letters.send_hint(core_.setup_mail, core_.rank, peer_, body);
+    void send(hint h) {
+        h.seen = told_seen_;
+        core_.windows.letters.send_hint(core_.setup_mail, core_.rank, peer_, to_wire(h));
     }
 
     void pass_on(int origin, told_waits::other& other) {
@@ -89,11 +94,7 @@ class circular_wait {
     }
 
     void receive(const letter& l) {
-        wire_reader reader(l.text);
-        const auto origin = reader.number<int>();
-        const auto wait = reader.number<std::uint32_t>(), ranks = reader.number<std::uint32_t>();
-        std::string waits = reader.text();
-        const auto seen = reader.number<std::uint64_t>();
+        auto [origin, wait, ranks, waits, seen] = from_wire<hint>(l.text);
         if (!still_waits(l.from, seen)) return;
         if (origin == core_.rank) {
             if (wait != number_ || vain_since_ != 0) return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "circular_wait.hpp"
 #include "connection_core.hpp"
-#include "control/wire.hpp"
+#include "control/wire_format.hpp"
 #include "job/waiting.hpp"
 #include "window_end.hpp"
 
@@ -13,13 +13,11 @@
 namespace halocline::comm {
 namespace {
 
-constexpr char counts_kind = 'c';
-
 /// How the keys of all letters from one end begin.
 std::string beginning(int send_tag, int receive_tag, std::uint32_t ordinal) {
     return wire_writer().number(send_tag).number(receive_tag).number(ordinal).take();
 }
-std::string key(int send_tag, int receive_tag, std::uint32_t ordinal, char kind, std::uint32_t n) {
+std::string key(int send_tag, int receive_tag, std::uint32_t ordinal, letter_kind kind, std::uint32_t n) {
     return beginning(send_tag, receive_tag, ordinal) + wire_writer().number(kind).number(n).take();
 }
 
@@ -49,15 +47,15 @@ std::string connection_core::title() const {
            std::to_string(peer);
 }
 
-std::string connection_core::own_key(char kind, std::uint32_t n) const {
+std::string connection_core::own_key(letter_kind kind, std::uint32_t n) const {
     return key(options.send_tag, options.receive_tag, ordinal, kind, n);
 }
 
-std::string connection_core::peers_key(char kind, std::uint32_t n) const {
+std::string connection_core::peers_key(letter_kind kind, std::uint32_t n) const {
     return key(options.receive_tag, options.send_tag, ordinal, kind, n);
 }
 
-void connection_core::send_letter(char kind, std::uint32_t n, const std::string& body) {
+void connection_core::send_letter(letter_kind kind, std::uint32_t n, const std::string& body) {
     job_core& core = job.core();
     core.windows.letters.send(core.setup_mail, core.rank, peer, own_key(kind, n), body);
 }
@@ -80,15 +78,18 @@ namespace {
 /// Numbers of windows of one end.
 struct window_counts {
     std::uint32_t sends = 0, recvs = 0;
+
+    template <class Self, class Pass>
+    static void fields(Self& c, Pass& pass) {
+        pass(c.sends, c.recvs);
+    }
 };
 
 /// The peer's, if they have come; `key`: of the letter.
 std::optional<window_counts> peers_counts(const connection_core& c, const std::string& key) {
     const std::string* const body = c.job.core().windows.letters.find(c.peer, key);
     if (body == nullptr) return std::nullopt;
-    wire_reader reader(*body);
-    const auto sends = reader.number<std::uint32_t>();
-    return window_counts{sends, reader.number<std::uint32_t>()};
+    return from_wire<window_counts>(*body);
 }
 
 [[noreturn]] void refuse(const connection_core& c, window_counts there) {
@@ -108,7 +109,7 @@ std::string titled_with_tags(const connection_core& c, const window_end& w) {
 void join_window(connection_core& c, window_end& w, const std::string& counts_key, bool waits) {
     job_core& core = c.job.core();
     keyed_letters& letters = core.windows.letters;
-    const std::string card_key = c.peers_key(w.sends() ? 'r' : 's', w.number());
+    const std::string card_key = c.peers_key(card_of(!w.sends()), w.number());
     const std::string title = titled_with_tags(c, w);
     const auto is_here = [&] { return letters.find(c.peer, card_key) != nullptr; };
     circular_wait circle(core, c.peer, title);
@@ -137,8 +138,8 @@ void connection::connect() {
     connection_core& c = *core_;
     keyed_letters& letters = c.job.core().windows.letters;
     const std::uint32_t call = c.connects++;
-    c.send_letter(counts_kind, call, wire_writer().number(c.sends).number(c.recvs).take());
-    const std::string counts_key = c.peers_key(counts_kind, call);
+    c.send_letter(letter_kind::window_counts, call, to_wire(window_counts{c.sends, c.recvs}));
+    const std::string counts_key = c.peers_key(letter_kind::window_counts, call);
 
     std::exception_ptr refused; // the first window that was
     for (window_end* w : c.windows) {

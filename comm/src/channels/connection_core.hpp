@@ -25,6 +25,25 @@ struct window_request {
     [[nodiscard]] std::size_t bytes_in() const noexcept { return sends ? 0 : bytes(); }
 };
 
+/// The kinds of letters that a connection's ends exchange. Those of windows are about the n-th send or receive window of
+/// their sender.
+enum class letter_kind : char {
+    window_counts = 'c',          ///< in the n-th call of connect()
+    send_card = 's',              ///< the card of a send window
+    receive_card = 'r',           ///< the card of a receive window
+    send_connected = 'S',         ///< over verbs, where the other end must not write before
+    receive_connected = 'R',      ///< likewise
+    send_never_connected = 'g',   ///< destroyed before it was connected, so it says no farewell
+    receive_never_connected = 'G' ///< likewise
+};
+constexpr letter_kind card_of(bool sends) { return sends ? letter_kind::send_card : letter_kind::receive_card; }
+constexpr letter_kind connected(bool sends) {
+    return sends ? letter_kind::send_connected : letter_kind::receive_connected;
+}
+constexpr letter_kind never_connected(bool sends) {
+    return sends ? letter_kind::send_never_connected : letter_kind::receive_never_connected;
+}
+
 class connection_core {
   public:
     connection_core(const comm::job& j, int to, connection_options o);
@@ -34,15 +53,10 @@ class connection_core {
 
     /// "connection 'x-low' of rank 0 with rank 1"
     [[nodiscard]] std::string title() const;
-    // A connection's ends exchange letters of these kinds:
-    //   'c'       in the n-th call of connect(): the numbers of windows
-    //   's', 'r'  the card of the n-th send or receive window
-    //   'S', 'R'  that window is connected (over verbs, where the other end must not write before)
-    //   'g', 'G'  that send or receive window was destroyed before it was connected, so it says no farewell
     /// The key of a letter written by this end; peers_key(): by the peer.
-    [[nodiscard]] std::string own_key(char kind, std::uint32_t n) const;
-    [[nodiscard]] std::string peers_key(char kind, std::uint32_t n) const;
-    void send_letter(char kind, std::uint32_t n, const std::string& body);
+    [[nodiscard]] std::string own_key(letter_kind kind, std::uint32_t n) const;
+    [[nodiscard]] std::string peers_key(letter_kind kind, std::uint32_t n) const;
+    void send_letter(letter_kind kind, std::uint32_t n, const std::string& body);
     /// The number by which both ends identify the n-th send or receive window in the labels of its messages.
     [[nodiscard]] std::uint32_t agreed_id(bool outgoing, std::uint32_t n) const;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "near_window_end.hpp"
 
+#include "control/wire_format.hpp"
 #include "node/peer_stores.hpp"
 #include "park_until_farewell.hpp"
 
@@ -17,6 +18,17 @@ namespace {
 /// reads the source by a system call, that call (docs/decisions/0044-windows-copied-by-both.md,
 /// 0047-ordinary-memory.md).
 constexpr std::size_t least_helped = 16 * 1024, least_helped_by_system = 64 * 1024;
+
+struct near_window_card {
+    std::uint64_t block = 0; // where it is in the writer's slab
+    buffer_place buffer;
+    memory_probe::told probe;
+
+    template <class Self, class Pass>
+    static void fields(Self& c, Pass& pass) {
+        pass(c.block, c.buffer, c.probe);
+    }
+};
 
 } // namespace
 
@@ -44,15 +56,15 @@ near_window_end::~near_window_end() {
 }
 
 void near_window_end::tell(wire_writer& card) const {
-    card.number(place_of(core_, block_.start()).address).number(place_of(core_, request_.buffer));
-    card.number(probe_.card());
+    const std::uint64_t block = place_of(core_, block_.start()).address;
+    write_fields(card, near_window_card{block, place_of(core_, request_.buffer), probe_.card()});
 }
 
 void near_window_end::connect(wire_reader& card, int peer, std::uint32_t id) {
     std::byte* const base = core_.peer_base[peer];
-    std::byte* const remote_block = base + card.number<std::uint64_t>();
-    const buffer_place own = place_of(core_, request_.buffer), theirs = card.number<buffer_place>();
-    const auto probe = card.number<memory_probe::told>();
+    const auto [block, theirs, probe] = read_fields<near_window_card>(card);
+    std::byte* const remote_block = base + block;
+    const buffer_place own = place_of(core_, request_.buffer);
     const std::size_t bytes = request_.bytes();
     const buffer_place& source = request_.sends ? own : theirs;
     const buffer_place& target = request_.sends ? theirs : own;

@@ -30,14 +30,14 @@ class network_window_end {
     void connect(wire_reader& card, int, std::uint32_t) {
         const std::string theirs = card.text();
         if constexpr (requires { channel_.connect(theirs); }) channel_.connect(theirs);
-        if constexpr (waits_for_peer) connection_.send_letter(request_.sends ? 'S' : 'R', number_, "");
+        if constexpr (waits_for_peer) connection_.send_letter(connected(request_.sends), number_, "");
     }
     void refuse() noexcept { channel_.refuse(); }
     /// Over verbs, once the peer has connected its end, too.
     [[nodiscard]] bool is_connected(status& state) noexcept {
         if (peer_connected_) return true;
         try {
-            const std::string word = connection_.peers_key(request_.sends ? 'R' : 'S', number_);
+            const std::string word = connection_.peers_key(connected(!request_.sends), number_);
             core_.windows.letters.collect(core_.setup_mail);
             if (core_.windows.letters.find(connection_.peer, word) == nullptr) return false;
             core_.windows.letters.forget(connection_.peer, word);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "window_end.hpp"
 
-#include "control/wire.hpp"
+#include "control/wire_format.hpp"
 #include "job/waiting.hpp"
 
 #include <halocline/comm/detail/copy_bytes.hpp>
@@ -16,19 +16,31 @@ constexpr std::size_t most_bytes = std::size_t{1} << 56; // per window: the size
 
 std::string shown(std::size_t count, const std::string& element) { return std::to_string(count) + " of " + element; }
 
+/// How the cards of all windows begin; what its way tells follows.
+struct window_card {
+    std::string element;
+    std::uint64_t count = 0;
+    std::string connection, transport;
+
+    template <class Self, class Pass>
+    static void fields(Self& c, Pass& pass) {
+        pass(c.element, c.count, c.connection, c.transport);
+    }
+};
+
 } // namespace
 
 window_end::window_end(std::shared_ptr<connection_core> c, window_request r)
     : connection_(std::move(c)), core_(connection_->job.core()), request_(std::move(r)),
       number_(request_.sends ? connection_->sends : connection_->recvs),
-      never_connected_(connection_->peer, connection_->peers_key(request_.sends ? 'G' : 'g', number_)),
+      never_connected_(connection_->peer, connection_->peers_key(never_connected(!request_.sends), number_)),
       way_(make_way()) {
     job_core& job = core();
     job.windows.due.reserve(job.windows.count + 1); // so that the data path never allocates
     wire_writer card;
-    card.text(request_.element).number<std::uint64_t>(request_.count).text(connection_->options.name).text(transport());
+    write_fields(card, window_card{request_.element, request_.count, connection_->options.name, transport()});
     std::visit([&](const auto& w) { w.tell(card); }, way_);
-    connection_->send_letter(request_.sends ? 's' : 'r', number_, card.take());
+    connection_->send_letter(card_of(request_.sends), number_, card.take());
 
     ++job.windows.count;
     ++(request_.sends ? connection_->sends : connection_->recvs);
@@ -68,7 +80,7 @@ window_end::~window_end() {
 
 void window_end::say_never_connected() noexcept {
     try {
-        connection_->send_letter(request_.sends ? 'g' : 'G', number_, "");
+        connection_->send_letter(never_connected(request_.sends), number_, "");
     } catch (const std::exception&) { // the peer is gone, too
     }
 }
@@ -82,17 +94,15 @@ bool window_end::partner_never_connected() noexcept {
 void window_end::connect(const std::string& peer_card) {
     const int peer = connection_->peer;
     wire_reader card(peer_card);
-    const std::string element = card.text();
-    const auto count = card.number<std::uint64_t>();
-    const std::string name = card.text(), their_transport = card.text();
+    const auto there = read_fields<window_card>(card);
     const auto refuse = [&](const std::string& mine, const std::string& theirs) {
         std::visit([](auto& w) { w.refuse(); }, way_); // as the other end does, which compares the same
         throw input_error(title() + ": " + mine + " here, " + theirs + " at rank " + std::to_string(peer) + " ('" +
-                          name + "'); make both ends' windows alike, in the same order");
+                          there.connection + "'); make both ends' windows alike, in the same order");
     };
-    if (element != request_.element || count != request_.count)
-        refuse(shown(request_.count, request_.element), shown(count, element));
-    if (their_transport != transport()) refuse("transport " + transport(), their_transport);
+    if (there.element != request_.element || there.count != request_.count)
+        refuse(shown(request_.count, request_.element), shown(there.count, there.element));
+    if (there.transport != transport()) refuse("transport " + transport(), there.transport);
     if (partner_never_connected()) {
         std::visit([](auto& w) { w.refuse(); }, way_);
         throw input_error(title() + ": rank " + std::to_string(peer) +

@@ -11,6 +11,11 @@ namespace halocline::comm {
 /// One address of an interface that is up, in numeric form: "10.1.0.7" of "eth0", in the network "10.1.0.0/16".
 struct host_address {
     std::string interface, address, network;
+
+    template <class Self, class Pass>
+    static void fields(Self& a, Pass& pass) {
+        pass(a.interface, a.address, a.network);
+    }
 };
 
 /// IPv4 before IPv6; without loopback and link-local addresses.

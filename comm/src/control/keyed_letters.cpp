@@ -6,7 +6,7 @@
 namespace halocline::comm {
 namespace {
 
-constexpr char has_key = 'k', is_hint = 'h'; // how letters begin
+enum class beginning : char { key = 'k', hint = 'h' }; // of a letter: what it has
 
 } // namespace
 
@@ -16,7 +16,7 @@ void keyed_letters::send(mail* post, int own_rank, int peer, const std::string& 
         ++seen_[peer];
         kept_.insert_or_assign({peer, key}, body);
     } else {
-        post->send_letter(peer, wire_writer().number(has_key).text(key).text(body).take());
+        post->send_letter(peer, wire_writer().number(beginning::key).text(key).text(body).take());
     }
 }
 
@@ -24,14 +24,14 @@ void keyed_letters::send_hint(mail* post, int own_rank, int peer, const std::str
     if (peer == own_rank)
         hints_.push_back({peer, body});
     else
-        post->send_letter(peer, wire_writer().number(is_hint).text(body).take());
+        post->send_letter(peer, wire_writer().number(beginning::hint).text(body).take());
 }
 
 void keyed_letters::collect(mail* post) {
     if (post == nullptr) return;
     while (const auto letter = post->take_letter()) {
         wire_reader reader(letter->text);
-        if (reader.number<char>() == is_hint) {
+        if (reader.number<beginning>() == beginning::hint) {
             hints_.push_back({letter->from, reader.text()});
             continue;
         }

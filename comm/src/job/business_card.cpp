@@ -3,7 +3,7 @@
 
 #include "control/descriptor.hpp"
 #include "control/random_value.hpp"
-#include "control/wire.hpp"
+#include "control/wire_format.hpp"
 #include "environment.hpp"
 #include "layout_number.hpp"
 #include "node/node_slab.hpp"
@@ -20,6 +20,18 @@
 #include <unistd.h>
 
 namespace halocline::comm {
+
+template <class Self, class Pass>
+void business_card::fields(Self& c, Pass& pass) {
+    pass(c.version); // first, because the rest may be laid out differently in another version
+    pass(c.options, c.kernel, c.network, c.node, c.pids, c.host, c.socket_name, c.secret, c.trouble);
+    pass(c.address_room, c.descriptor_room, c.pid);
+    pass(counted<std::uint32_t>(c.share.processors, [](auto& p, auto& one) { p(sent_as<std::uint16_t>(one)); }));
+    pass(c.share.threads);
+    pass(counted<std::uint32_t>(c.share.quotas, [](auto& p, auto& quota) { p(quota.group, quota.processors); }));
+    pass(up_to_end(c.addresses));
+}
+
 namespace {
 
 std::string first_line(const char* path) {
@@ -88,15 +100,7 @@ std::string layout_of(std::string_view card) {
 std::string written(const business_card& c) {
     wire_writer w;
     w.number(card_mark).number(layout_number);
-    for (const std::string* s : {&c.version, &c.options, &c.kernel, &c.network, &c.node, &c.pids, &c.host,
-                                 &c.socket_name, &c.secret, &c.trouble})
-        w.text(*s);
-    w.number(c.address_room).number(c.descriptor_room).number(c.pid);
-    w.number(static_cast<std::uint32_t>(c.share.processors.size()));
-    for (const int p : c.share.processors) w.number(static_cast<std::uint16_t>(p));
-    w.number(c.share.threads).number(static_cast<std::uint32_t>(c.share.quotas.size()));
-    for (const processor_quota& q : c.share.quotas) w.text(q.group).number(q.processors);
-    for (const host_address& a : c.addresses) w.text(a.interface).text(a.address).text(a.network);
+    write_fields(w, c);
     return w.take();
 }
 
@@ -110,32 +114,13 @@ wire_reader open_card(std::string_view bytes, int rank, std::string_view card_of
 
 /// Err: input_error if rank 0 has another layout or version: the rest might be laid out differently.
 business_card read_card(std::string_view bytes, int rank, std::string_view card_of_0) {
-    wire_reader r = open_card(bytes, rank, card_of_0);
-    business_card c;
-    c.version = r.text();
+    const std::string version = open_card(bytes, rank, card_of_0).text();
     const std::string version_of_0 = open_card(card_of_0, 0, card_of_0).text();
-    if (c.version != version_of_0)
-        disagree("the version of halocline", version_of_0, rank, c.version,
+    if (version != version_of_0)
+        disagree("the version of halocline", version_of_0, rank, version,
                  "link the programs of all ranks with one of them");
-    for (std::string* s :
-         {&c.options, &c.kernel, &c.network, &c.node, &c.pids, &c.host, &c.socket_name, &c.secret, &c.trouble})
-        *s = r.text();
-    c.address_room = r.number<std::uint64_t>();
-    c.descriptor_room = r.number<std::uint64_t>();
-    c.pid = r.number<int>();
-    c.share.processors.resize(r.number<std::uint32_t>());
-    for (int& p : c.share.processors) p = r.number<std::uint16_t>();
-    c.share.threads = r.number<int>();
-    c.share.quotas.resize(r.number<std::uint32_t>());
-    for (processor_quota& q : c.share.quotas) {
-        q.group = r.text();
-        q.processors = r.number<double>();
-    }
-    while (!r.empty()) {
-        host_address& a = c.addresses.emplace_back();
-        for (std::string* s : {&a.interface, &a.address, &a.network}) *s = r.text();
-    }
-    return c;
+    wire_reader r = open_card(bytes, rank, card_of_0);
+    return read_fields<business_card>(r);
 }
 
 /// Err: input_error, the same on every rank, if one is in trouble.

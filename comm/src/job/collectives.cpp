@@ -5,7 +5,7 @@
 #include <halocline/comm/out_of_memory.hpp>
 #include <halocline/comm/slab_full.hpp>
 
-#include "control/wire.hpp"
+#include "control/wire_format.hpp"
 #include "job_core.hpp"
 #include "set_up_sum.hpp"
 
@@ -71,20 +71,15 @@ struct joint {
     call kind_there{};
     std::string value;
 
-    [[nodiscard]] std::string text() const {
-        return wire_writer().number(kind).number(here).number(there).number(kind_there).text(value).take();
+    template <class Self, class Pass>
+    static void fields(Self& j, Pass& pass) {
+        pass(j.kind, j.here, j.there, j.kind_there, j.value);
     }
-    /// Reads text(); of a message from a different call, only its kind.
+    /// Of a message from a different call, only its kind is read.
     static joint of(const std::string& bytes) {
-        wire_reader reader(bytes);
         joint j;
-        j.kind = reader.number<call>();
-        if (j.kind == call::exchange) return j;
-        j.here = reader.number<int>();
-        j.there = reader.number<int>();
-        j.kind_there = reader.number<call>();
-        j.value = reader.text();
-        return j;
+        j.kind = wire_reader(bytes).number<call>();
+        return j.kind == call::exchange ? j : from_wire<joint>(bytes);
     }
     void differ(int me, int other, call other_kind) {
         here = me;
@@ -113,12 +108,12 @@ std::string combine_as(job_core& core, call kind, std::string mine, const mail::
             low.value = join(low.value, up.value, first);
         else
             low.differ(core.rank, first, up.kind);
-        return low.text();
+        return to_wire(low);
     };
     joint own;
     own.kind = kind;
     own.value = std::move(mine);
-    joint all = joint::of(core.setup_mail->combine(own.text(), join_alike, operation));
+    joint all = joint::of(core.setup_mail->combine(to_wire(own), join_alike, operation));
     if (all.there < 0 && all.kind == kind) return std::move(all.value);
     if (all.there < 0) { // the ranks above have agreed on another call
         const call theirs = std::exchange(all.kind, kind);
@@ -143,6 +138,11 @@ void require_rank(int rank, int ranks, const char* call) {
 struct opinion {
     std::string what, value;
     friend bool operator==(const opinion&, const opinion&) = default;
+
+    template <class Self, class Pass>
+    static void fields(Self& o, Pass& pass) {
+        pass(o.what, o.value);
+    }
 };
 
 /// The opinion of the lowest rank of a range, and the lowest rank that has another opinion.
@@ -151,24 +151,9 @@ struct opinions {
     int other = -1; ///< -1: they agree
     opinion others;
 
-    [[nodiscard]] std::string text() const {
-        return wire_writer()
-            .text(lowest.what)
-            .text(lowest.value)
-            .number(other)
-            .text(others.what)
-            .text(others.value)
-            .take();
-    }
-    static opinions of(const std::string& bytes) {
-        wire_reader reader(bytes);
-        opinions o;
-        o.lowest.what = reader.text();
-        o.lowest.value = reader.text();
-        o.other = reader.number<int>();
-        o.others.what = reader.text();
-        o.others.value = reader.text();
-        return o;
+    template <class Self, class Pass>
+    static void fields(Self& o, Pass& pass) {
+        pass(o.lowest, o.other, o.others);
     }
 };
 
@@ -181,18 +166,9 @@ struct broadcast_part {
     bool has_value = false;
     std::string value;
 
-    [[nodiscard]] std::string text() const {
-        return wire_writer().number(root).number(other).number(others_root).number(has_value).text(value).take();
-    }
-    static broadcast_part of(const std::string& bytes) {
-        wire_reader reader(bytes);
-        broadcast_part p;
-        p.root = reader.number<int>();
-        p.other = reader.number<int>();
-        p.others_root = reader.number<int>();
-        p.has_value = reader.number<bool>();
-        p.value = reader.text();
-        return p;
+    template <class Self, class Pass>
+    static void fields(Self& p, Pass& pass) {
+        pass(p.root, p.other, p.others_root, p.has_value, p.value);
     }
 };
 
@@ -222,7 +198,7 @@ std::vector<std::string> job::gather(std::string_view mine) const {
 
 std::string job::broadcast(std::string_view mine, int root) const {
     const auto join = [](const std::string& lower, const std::string& upper, int first) {
-        broadcast_part low = broadcast_part::of(lower), up = broadcast_part::of(upper);
+        broadcast_part low = from_wire<broadcast_part>(lower), up = from_wire<broadcast_part>(upper);
         if (low.other < 0 && low.root != up.root) {
             low.other = first;
             low.others_root = up.root;
@@ -236,14 +212,14 @@ std::string job::broadcast(std::string_view mine, int root) const {
             low.has_value = true;
             low.value = std::move(up.value);
         }
-        return low.text();
+        return to_wire(low);
     };
     broadcast_part own;
     own.root = root;
     own.has_value = rank() == root;
     if (own.has_value) own.value = mine;
-    broadcast_part all = broadcast_part::of(
-        combine_as(*core_, call::broadcast, own.text(), join, "a broadcast of rank " + std::to_string(root)));
+    broadcast_part all = from_wire<broadcast_part>(
+        combine_as(*core_, call::broadcast, to_wire(own), join, "a broadcast of rank " + std::to_string(root)));
     if (all.other < 0) { // checked only now, so that no rank waits for one that names another root
         require_rank(root, ranks(), "broadcast of");
         return std::move(all.value);
@@ -294,17 +270,17 @@ std::vector<std::string> job::exchange(std::span<const int> peers, std::span<con
 
 void job::agree(std::string_view what, std::string_view value) const {
     const auto join = [](const std::string& lower, const std::string& upper, int first) {
-        opinions low = opinions::of(lower), up = opinions::of(upper);
+        opinions low = from_wire<opinions>(lower), up = from_wire<opinions>(upper);
         if (low.other >= 0) return lower;
         const bool alike = low.lowest == up.lowest;
         low.other = alike ? up.other : first;
         low.others = alike ? std::move(up.others) : std::move(up.lowest);
-        return low.text();
+        return to_wire(low);
     };
     opinions mine;
     mine.lowest = {std::string(what), std::string(value)};
-    const opinions all =
-        opinions::of(combine_as(*core_, call::agree, mine.text(), join, "every rank's value of " + std::string(what)));
+    const opinions all = from_wire<opinions>(
+        combine_as(*core_, call::agree, to_wire(mine), join, "every rank's value of " + std::string(what)));
     if (all.other < 0) return;
     const opinion &zero = all.lowest, &other = all.others;
     const std::string who = "rank " + std::to_string(all.other);

@@ -59,7 +59,7 @@ class launcher_gather {
         std::string answer(length, '\0');
         receive(answer.data(), length, last);
         wire_reader reader(answer);
-        if (const char what = reader.number<char>(); what != launch::gathered) {
+        if (const auto what = reader.number<launch::answer_kind>(); what != launch::gathered) {
             const int culprit = reader.number<std::int32_t>();
             const int pid = reader.number<std::int32_t>();
             const std::string host = reader.text();

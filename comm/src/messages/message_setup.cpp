@@ -2,18 +2,31 @@
 // How a messenger is set up, and how it ends.
 #include "message_engine.hpp"
 
-#include "control/wire.hpp"
+#include "control/wire_format.hpp"
 #include "ofi/world.hpp"
 
 #include <halocline/comm/costs.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <string_view>
 #include <utility>
 
 namespace halocline::comm {
 namespace {
+
+/// What two ranks of a node tell each other.
+struct near_link_card {
+    std::uint64_t bell = 0, link = 0, box = 0; ///< where they are in the writer's slab (message_place)
+    bool in_one_piece = false;
+    memory_probe::told probe;
+
+    template <class Self, class Pass>
+    static void fields(Self& c, Pass& pass) {
+        pass(c.bell, c.link, c.box, sent_as<std::uint32_t>(c.in_one_piece), c.probe);
+    }
+};
 
 /// The default for messenger_options::frame_bytes: as much as two copies move during a round trip, which longer
 /// messages have to wait for.
@@ -96,13 +109,9 @@ void message_engine::connect_shm() {
     std::vector<std::string> cards;
     for (std::size_t i = 0; i < near_.size(); ++i) {
         const message_place own = (*memory_)[i];
-        cards.push_back(wire_writer()
-                            .number(core.memory->offset_of(own.bell))
-                            .number(core.memory->offset_of(own.link))
-                            .number(core.memory->offset_of(own.box))
-                            .number(std::uint32_t{own.in_one_piece})
-                            .number(probe.card())
-                            .take());
+        const node_slab& slab = *core.memory;
+        cards.push_back(to_wire(near_link_card{slab.offset_of(own.bell), slab.offset_of(own.link),
+                                               slab.offset_of(own.box), own.in_one_piece, probe.card()}));
     }
     cards = job_.exchange(near_, cards);
     const std::uint32_t id = core.next_plan_id++;
@@ -112,13 +121,12 @@ void message_engine::connect_shm() {
     const sending_policy sending(wish, c);
     for (std::size_t i = 0; i < near_.size(); ++i) {
         const int peer = near_[i];
-        wire_reader card(cards[i]);
-        message_place theirs;
-        theirs.bell = reinterpret_cast<message_bell*>(core.peer_base[peer] + card.number<std::uint64_t>());
-        theirs.link = reinterpret_cast<link_layout*>(core.peer_base[peer] + card.number<std::uint64_t>());
-        theirs.box = reinterpret_cast<outbox*>(core.peer_base[peer] + card.number<std::uint64_t>());
-        theirs.in_one_piece = card.number<std::uint32_t>() != 0;
-        const peer_memory memory(core, peer, card.number<memory_probe::told>(), core_.options.read_processes);
+        const auto card = from_wire<near_link_card>(cards[i]);
+        std::byte* const base = core.peer_base[peer];
+        const message_place theirs{reinterpret_cast<message_bell*>(base + card.bell),
+                                   reinterpret_cast<link_layout*>(base + card.link),
+                                   reinterpret_cast<outbox*>(base + card.box), card.in_one_piece};
+        const peer_memory memory(core, peer, card.probe, core_.options.read_processes);
         link_to(peer).shm.emplace(core_, matching_, peer, (*memory_)[i], theirs, memory, receiving, sending, id);
     }
     job_.barrier(); // the probes have been read

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "bulk_link.hpp"
-#include "control/wire.hpp"
+#include "control/wire_format.hpp"
 #include "direct_memory.hpp"
 
 #include <halocline/comm/clock.hpp>
@@ -18,9 +18,22 @@
 #include <sched.h>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace halocline::comm {
+
+/// The card of a direct channel's end.
+struct direct_card {
+    std::string of_channel;           ///< what a channel without values tells
+    std::uint32_t writes = 0;         ///< that make a message
+    std::vector<bulk_ticket> tickets; ///< of the fields that the peer may write
+
+    template <class Self, class Pass>
+    static void fields(Self& c, Pass& pass) {
+        pass(c.of_channel, c.writes, counted<std::uint32_t>(c.tickets));
+    }
+};
 
 /// What an end of a direct channel writes besides its labels.
 struct direct_values {
@@ -42,20 +55,16 @@ struct direct_values {
     }
     /// The card of a channel without these, and how many writes make a message, and where the peer may write.
     [[nodiscard]] std::string card(const std::string& of_channel) const {
-        wire_writer card;
-        card.text(of_channel);
-        card.number(static_cast<std::uint32_t>(writes.size())).number(static_cast<std::uint32_t>(own.size()));
-        for (const direct_memory::field& f : own) card.number(f.registered->ticket);
-        return card.take();
+        direct_card card{of_channel, static_cast<std::uint32_t>(writes.size()), {}};
+        for (const direct_memory::field& f : own) card.tickets.push_back(f.registered->ticket);
+        return to_wire(card);
     }
     /// Takes from the peer's card() what concerns these.  Returns the rest: the channel's.
     [[nodiscard]] std::string take_card(const std::string& peer_card) {
-        wire_reader card(peer_card);
-        std::string of_channel = card.text();
-        writes_in = card.number<std::uint32_t>();
-        theirs.resize(card.number<std::uint32_t>());
-        for (bulk_ticket& t : theirs) t = card.number<bulk_ticket>();
-        return of_channel;
+        auto card = from_wire<direct_card>(peer_card);
+        writes_in = card.writes;
+        theirs = std::move(card.tickets);
+        return std::move(card.of_channel);
     }
     [[nodiscard]] const direct_memory::field& source(const direct_write& w) const { return own[own_field + w.field]; }
     [[nodiscard]] const bulk_ticket& target(const direct_write& w) const { return theirs[peer_field + w.field]; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worlds.hpp"
 
-#include "control/wire.hpp"
+#include "control/wire_format.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -23,10 +23,9 @@ struct found_world {
     std::string trouble, kind, address;
     bool named = false;
 
-    explicit found_world(const std::string& bytes) {
-        wire_reader reader(bytes);
-        for (std::string* s : {&trouble, &kind, &address}) *s = reader.text();
-        named = reader.number<bool>();
+    template <class Self, class Pass>
+    static void fields(Self& w, Pass& pass) {
+        pass(w.trouble, w.kind, w.address, w.named);
     }
 };
 
@@ -51,14 +50,14 @@ std::vector<std::string> open_world(const job& j, std::shared_ptr<World>& place,
     std::string mine;
     try {
         world = make();
-        mine = wire_writer().text("").text(world->kind()).text(world->address()).number(how.named).take();
+        mine = to_wire(found_world{"", world->kind(), world->address(), how.named});
     } catch (const std::exception& e) {
-        mine = wire_writer().text(e.what()).text("").text("").number(how.named).take();
+        mine = to_wire(found_world{e.what(), "", "", how.named});
     }
     std::vector<found_world> found;
     std::vector<std::string> addresses;
     for (const std::string& bytes : j.gather(mine)) {
-        found.emplace_back(bytes);
+        found.push_back(from_wire<found_world>(bytes));
         addresses.push_back(found.back().address);
         j.core().networks.greet = j.core().networks.greet || found.back().trouble.empty();
     }

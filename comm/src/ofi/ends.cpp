@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // An end's memory, its registration, and how long it lives.
-#include "control/wire.hpp"
+#include "control/wire_format.hpp"
 #include "endpoint.hpp"
 #include "registration.hpp"
 #include "tags.hpp"
@@ -95,15 +95,27 @@ void ofi_world::open_values(ofi_end& e, std::span<const direct_write> writes) {
     for (ofi_operation& o : e.operations) o.end = &e;
 }
 
-std::string ofi_world::card(const ofi_end& e) const {
-    return wire_writer().number(e.id).number(e.key).number(e.base).take();
-}
+namespace {
+
+struct end_card {
+    std::uint32_t id = 0;
+    std::uint64_t key = 0, base = 0;
+
+    template <class Self, class Pass>
+    static void fields(Self& c, Pass& pass) {
+        pass(c.id, c.key, c.base);
+    }
+};
+
+} // namespace
+
+std::string ofi_world::card(const ofi_end& e) const { return to_wire(end_card{e.id, e.key, e.base}); }
 
 void ofi_world::connect(ofi_end& e, const std::string& peer_card) {
-    wire_reader reader(peer_card);
-    e.peer_id = reader.number<std::uint32_t>();
-    e.peer_key = reader.number<std::uint64_t>();
-    e.peer_base = reader.number<std::uint64_t>();
+    const auto theirs = from_wire<end_card>(peer_card);
+    e.peer_id = theirs.id;
+    e.peer_key = theirs.key;
+    e.peer_base = theirs.base;
     e.greeting_said = true; // the peer's end need not be connected for that
     greet(e);
 }

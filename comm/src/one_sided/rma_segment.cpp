@@ -2,7 +2,7 @@
 #include "rma_segment.hpp"
 
 #include "channels/channel_agreement.hpp"
-#include "control/wire.hpp"
+#include "control/wire_format.hpp"
 #include "node/peer_stores.hpp"
 
 #include <halocline/comm/clock.hpp>
@@ -46,22 +46,9 @@ struct block_card {
     std::uint64_t start = 0; // the block's, in the slab
     std::uint64_t lines = 0, payload_bytes = 0;
 
-    [[nodiscard]] std::string written() const {
-        return wire_writer()
-            .text(name)
-            .text(shape)
-            .number(place)
-            .number(start)
-            .number(lines)
-            .number(payload_bytes)
-            .take();
-    }
-    static block_card read(std::string_view bytes) {
-        wire_reader r(bytes);
-        block_card c;
-        for (std::string* s : {&c.name, &c.shape}) *s = r.text();
-        for (std::uint64_t* n : {&c.place, &c.start, &c.lines, &c.payload_bytes}) *n = r.number<std::uint64_t>();
-        return c;
+    template <class Self, class Pass>
+    static void fields(Self& c, Pass& pass) {
+        pass(c.name, c.shape, c.place, c.start, c.lines, c.payload_bytes);
     }
 };
 
@@ -96,7 +83,7 @@ void rma_segment::meet(const std::string& name, std::string_view shape, std::spa
     const auto lines = static_cast<std::uint64_t>(payload - block_.start());
     std::vector<std::string> out;
     for (std::size_t n = 0; n < ranks.size(); ++n)
-        out.push_back(block_card{name, std::string(shape), n, start, lines, payload_bytes}.written());
+        out.push_back(to_wire(block_card{name, std::string(shape), n, start, lines, payload_bytes}));
     const std::vector<std::string> in = job.exchange(ranks, out);
     const path wish = job.options().path;
     const costs c = job.ranks() > 1 && leaves_streaming(wish) ? measured_costs(job) : unmeasured_costs();
@@ -104,7 +91,7 @@ void rma_segment::meet(const std::string& name, std::string_view shape, std::spa
     job.collectively([&] {
         for (std::size_t n = 0; n < ranks.size(); ++n) {
             const int peer = ranks[n];
-            const block_card theirs = block_card::read(in[n]);
+            const auto theirs = from_wire<block_card>(in[n]);
             if (theirs.name != name || theirs.shape != shape) {
                 throw input_error("rank " + std::to_string(core.rank) + " makes '" + name + "' (" + std::string(shape) +
                                   "), rank " + std::to_string(peer) + " makes '" + theirs.name + "' (" + theirs.shape +

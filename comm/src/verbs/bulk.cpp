@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bulk.hpp"
 
-#include "control/wire.hpp"
+#include "control/wire_format.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -49,16 +49,28 @@ verbs_bulk_link::~verbs_bulk_link() {
     if (pair_.joined) pair_.write(verbs_world::bulk_pair::farewell, {}, 0, 0);
 }
 
+namespace {
+
+struct bulk_card {
+    std::uint32_t queue_pair = 0, first_psn = 0;
+    std::size_t piece = 0;
+
+    template <class Self, class Pass>
+    static void fields(Self& c, Pass& pass) {
+        pass(c.queue_pair, c.first_psn, c.piece);
+    }
+};
+
+} // namespace
+
 std::string verbs_bulk_link::card() const {
-    return wire_writer().number(pair_.queue_pair->qp_num).number(pair_.first_psn).number(piece_).take();
+    return to_wire(bulk_card{pair_.queue_pair->qp_num, pair_.first_psn, piece_});
 }
 
 void verbs_bulk_link::connect(const std::string& peer_card) {
-    wire_reader reader(peer_card);
-    const auto peer_queue_pair = reader.number<std::uint32_t>();
-    const auto peer_psn = reader.number<std::uint32_t>();
-    piece_ = std::min(piece_, reader.number<std::size_t>());
-    port_.connect(pair_.queue_pair, peer_, peer_queue_pair, peer_psn, pair_.first_psn);
+    const auto theirs = from_wire<bulk_card>(peer_card);
+    piece_ = std::min(piece_, theirs.piece);
+    port_.connect(pair_.queue_pair, peer_, theirs.queue_pair, theirs.first_psn, pair_.first_psn);
     pair_.joined = true;
 }
 

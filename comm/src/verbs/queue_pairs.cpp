@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A plan's completion queue and its queue pairs, from creation to ready to send.
 #include "control/random_value.hpp"
-#include "control/wire.hpp"
+#include "control/wire_format.hpp"
 #include "end.hpp"
 #include "locked_memory.hpp"
 #include "port.hpp"
@@ -121,24 +121,32 @@ void verbs_world::port::connect(ibv_qp* queue_pair, int peer, std::uint32_t peer
            "send");
 }
 
+namespace {
+
+struct end_card {
+    std::uint32_t queue_pair = 0, first_psn = 0, key = 0;
+    std::uint64_t block = 0; // its address at the writer
+
+    template <class Self, class Pass>
+    static void fields(Self& c, Pass& pass) {
+        pass(c.queue_pair, c.first_psn, c.key, c.block);
+    }
+};
+
+} // namespace
+
 std::string verbs_world::card(const verbs_end& end) const {
     const auto& e = static_cast<const connected_end&>(end);
-    return wire_writer()
-        .number(e.queue_pair->qp_num)
-        .number(e.first_psn)
-        .number(e.region->rkey)
-        .number(reinterpret_cast<std::uintptr_t>(e.block))
-        .take();
+    return to_wire(
+        end_card{e.queue_pair->qp_num, e.first_psn, e.region->rkey, reinterpret_cast<std::uintptr_t>(e.block)});
 }
 
 void verbs_world::connect(verbs_end& end, const std::string& peer_card) {
     connected_end& e = connected(end);
-    wire_reader reader(peer_card);
-    const auto peer_queue_pair = reader.number<std::uint32_t>();
-    const auto peer_psn = reader.number<std::uint32_t>();
-    e.peer_key = reader.number<std::uint32_t>();
-    e.peer_block = reader.number<std::uint64_t>();
-    port_->connect(e.queue_pair, e.peer, peer_queue_pair, peer_psn, e.first_psn);
+    const auto theirs = from_wire<end_card>(peer_card);
+    e.peer_key = theirs.key;
+    e.peer_block = theirs.block;
+    port_->connect(e.queue_pair, e.peer, theirs.queue_pair, theirs.first_psn, e.first_psn);
     for (std::uint32_t i = 0; i < 2; ++i) {
         e.prepared[i].pieces.resize(e.pieces);
         e.prepared[i].places.resize(e.pieces);

@@ -33,7 +33,9 @@ inline constexpr const char* others_variables[]{"OMPI_COMM_WORLD_RANK", "PMIX_RA
 inline constexpr const char* shared_file_prefix = "halocline-ofi-";
 /// Exit code of programs whose job has ended because a rank died or a deadline passed.
 inline constexpr int rank_lost = 3;
-inline constexpr char gathered = 'g', died = 'd', missing = 'm';
+/// How the launcher's answers begin.
+enum class answer_kind : char { gathered = 'g', died = 'd', missing = 'm' };
+using enum answer_kind;
 inline constexpr std::uint64_t asks_who = UINT64_MAX; ///< sent in place of a length
 
 } // namespace halocline::comm::launch
