@@ -119,7 +119,10 @@ comm::status plan::wait() noexcept {
     };
     const auto await = [&] { return helps ? channels_.wait(epoch, [&] { help(epoch); }) : channels_.wait(epoch); };
     const comm::status arrived = times_.wait(channels_, epoch, poll, await);
-    if (arrived != comm::status::ok) return status_.end(arrived);
+    if (arrived != comm::status::ok) {
+        if (helps) channels_.leave(); // a peer that is copying pieces of this rank's field is told to discard them
+        return status_.end(arrived);
+    }
     channels_.for_each([&](const auto& channel) {
         ghosts_[messages_[channel.index()].where.index()] = channel.received(epoch);
         if (!is_intact(channel, epoch)) broken_seal_ = static_cast<int>(channel.index());

@@ -345,20 +345,32 @@ void region_plan::state::wait() noexcept {
 
 comm::status region_plan::state::finish() noexcept {
     if (status.is_ok() && !started()) status.misuse("finish() without start()");
-    if (const comm::status before = status.load(); before != comm::status::ok) return before;
-    driver.store(comm::thread_mark(), std::memory_order_relaxed);
-    wait();
-    if (const comm::status now = status.load(); now != comm::status::ok) return now;
-    if (options.add)
-        add_all();
-    else
-        advance();
+    if (status.is_ok()) {
+        driver.store(comm::thread_mark(), std::memory_order_relaxed);
+        wait();
+    }
+    if (status.is_ok()) {
+        if (options.add)
+            add_all();
+        else
+            advance();
+        if (broken_from >= 0) (void)status.end(comm::status::wrong_data);
+    }
+    if (!status.is_ok()) {
+        leave();
+        return status.load();
+    }
     driver.store(nullptr, std::memory_order_relaxed);
-    if (broken_from >= 0) return status.end(comm::status::wrong_data);
     times.note_finish();
     ++epoch;
     review_paths();
     return status.load();
+}
+
+void region_plan::state::leave() noexcept {
+    (void)status.end(comm::status::aborted); // unless it has a status of its own
+    driver.store(nullptr, std::memory_order_relaxed);
+    channels.leave();
 }
 
 } // namespace halocline::halo

@@ -38,6 +38,8 @@ struct region_plan::state {
     /// test() of this plan alone, for the work of every wait.
     bool has_arrived() noexcept;
     comm::status finish() noexcept;
+    /// The plan has failed: this rank copies nothing more, and tells its peers that nothing more comes.
+    void leave() noexcept;
     /// Waits until all is sent and all has arrived.
     void wait() noexcept;
     /// Copies to the fields that peers have freed in the meantime.

@@ -32,6 +32,7 @@ void region_plan::join(std::shared_ptr<copying_team> threads) { s_->threads = st
 void region_plan::follow(const region_plan& first) { s_->begins_with(*first.s_); }
 void region_plan::begin(int which) noexcept { s_->start(which); }
 comm::status region_plan::complete() noexcept { return s_->finish(); }
+void region_plan::leave() noexcept { s_->leave(); }
 bool region_plan::has_arrived() noexcept { return s_->has_arrived(); }
 bool region_plan::shares() const {
     return static_cast<std::size_t>(s_->most_sites) * s_->site_bytes >= 2 * s_->piece_bytes;

@@ -352,7 +352,7 @@ comm::status shell_plan::finish(team t) noexcept {
 
 void shell_plan::complete() noexcept {
     if (status_.is_ok() && running_ == running::nothing) status_.misuse("finish() without start()");
-    if (!status_.is_ok()) return;
+    if (!status_.is_ok()) return leave();
     if (running_ == running::backward) {
         (void)status_.end(backward_->complete());
     } else {
@@ -368,7 +368,13 @@ void shell_plan::complete() noexcept {
             if (options_.checks >= check_level::normal) g.ghost_sum = checksum_of_ghosts(g);
         }
     }
-    if (status_.is_ok()) running_ = running::nothing;
+    if (!status_.is_ok()) return leave();
+    running_ = running::nothing;
+}
+
+void shell_plan::leave() noexcept {
+    for (region_plan& phase : forward_->phases) phase.leave();
+    if (backward_) backward_->leave();
 }
 
 shell_plan::shell_plan(shell_plan&&) noexcept = default;

@@ -264,6 +264,128 @@ TEST(DirectPath, EndsThePeersWaitWhenAnExceptionLeavesAnExchange) {
     });
 }
 
+namespace {
+
+/// Three ranks: 0 and 1 exchange a site, 0 and 2 as well. Once rank 2 has done `end` instead, finish() fails on rank 0,
+/// which writes its field again; then rank 1, which was late, starts, and both wait.
+template <class End>
+void fail_before_a_late_peer_starts(path p, End&& end) {
+    std::barrier meet(3);
+    run(3, [&](const comm::job& j) {
+        field<double> x(row_of(4), 1, &j.memory());
+        std::vector<halo::transfer> sends{{0, 0, {0}}}, receives{{0, 0, {1}}};
+        if (j.rank() == 0) sends = {{1, 0, {0}}, {2, 0, {0}}}, receives = {{1, 0, {1}}, {2, 0, {2}}};
+        std::optional<region_plan> plan;
+        plan.emplace(j, sends, receives, std::vector{halo::bind(x)},
+                     halo::region_plan_options{.name = "left", .path = p});
+        for (int i = 0; i < 4; ++i) x.at(i, 0) = -1 - j.rank();
+        if (j.rank() == 2) end(j, plan);
+        meet.arrive_and_wait();
+        if (j.rank() == 0) {
+            plan->start();
+            EXPECT_EQ(plan->finish(), status::aborted);
+            for (int i = 0; i < 4; ++i) x.at(i, 0) = 7;
+        }
+        meet.arrive_and_wait();
+        if (j.rank() == 1) plan->start(); // copies to rank 0 what it may
+        meet.arrive_and_wait();
+        for (int i = 0; i < 1000; ++i) j.progress(); // the work of every wait
+        meet.arrive_and_wait();
+        for (int i = 0; i < 4 && j.rank() == 0; ++i) EXPECT_EQ(x.at(i, 0), 7) << "site " << i << ", written by rank 1";
+        if (j.rank() == 1) {
+            EXPECT_EQ(x.at(1, 0), -2) << "what rank 0 wrote after its finish()";
+            EXPECT_EQ(plan->finish(), status::aborted);
+        }
+        meet.arrive_and_wait();
+        plan.reset();
+    });
+}
+
+} // namespace
+
+class FailedFinish : public testing::TestWithParam<path> {};
+INSTANTIATE_TEST_SUITE_P(Paths, FailedFinish, testing::Values(path::direct, path::streamed, path::joint));
+
+TEST_P(FailedFinish, EndsAllCopiesFromAndToTheField) {
+    fail_before_a_late_peer_starts(GetParam(), [](const comm::job&, auto& plan) { plan.reset(); });
+}
+
+TEST_P(FailedFinish, EndsThemWhenTheJobHasEnded) {
+    fail_before_a_late_peer_starts(GetParam(), [](const comm::job& j, auto&) { j.abort("enough"); });
+}
+
+// Rank 0 has sent what rank 1 waits for, so that exchange is whole there; the next one never comes.
+TEST_P(FailedFinish, LeavesAPeerTheExchangeThatWasSent) {
+    std::barrier meet(3);
+    run(3, [&](const comm::job& j) {
+        field<double> x(row_of(4), 1, &j.memory());
+        std::vector<halo::transfer> sends{{0, 0, {0}}}, receives{{0, 0, {1}}};
+        if (j.rank() == 0) sends = {{1, 0, {0}}, {2, 0, {0}}}, receives = {{1, 0, {1}}, {2, 0, {2}}};
+        std::optional<region_plan> plan;
+        plan.emplace(j, sends, receives, std::vector{halo::bind(x)},
+                     halo::region_plan_options{.name = "left", .path = GetParam()});
+        x.at(0, 0) = j.rank();
+        x.at(1, 0) = -1;
+        if (j.rank() == 1) plan->start();
+        if (j.rank() == 2) plan.reset();
+        meet.arrive_and_wait();
+        if (j.rank() == 0) {
+            plan->start(); // rank 1's field is free
+            EXPECT_EQ(plan->finish(), status::aborted);
+            x.at(0, 0) = 7;
+        }
+        meet.arrive_and_wait();
+        if (j.rank() == 1) {
+            EXPECT_EQ(plan->finish(), status::ok);
+            EXPECT_EQ(x.at(1, 0), 0);
+            plan->start();
+            EXPECT_EQ(plan->finish(), status::aborted);
+        }
+        j.barrier();
+    });
+}
+
+TEST(FailedShell, TakesBackItsFieldsAfterAWrongCall) {
+    const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
+    const halo::ghost_widths widths{{0, 0, 0, 1}, {0, 0, 0, 1}};
+    for (const halo::corner_route corners : {halo::corner_route::at_once, halo::corner_route::by_dimension}) {
+        std::barrier meet(2);
+        run(2, [&](const comm::job& j) {
+            const auto order = site_order::lexicographic(halo::grown(cut.local_box(j.rank()), widths).extents);
+            field<double> x(order, 1, &j.memory());
+            shell_plan plan(j, cut,
+                            {.widths = widths, .shape = halo::shell::box, .corners = corners, .path = path::direct},
+                            {halo::bind(x)});
+            const auto fill = [&](double value) {
+                for (std::int64_t i = 0; i < order->volume(); ++i) x.at(i, 0) = value;
+            };
+            fill(j.rank());
+            if (j.rank() == 0) {
+                plan.start();
+                plan.start();
+                EXPECT_EQ(plan.finish(), status::misused);
+                fill(7);
+            }
+            meet.arrive_and_wait();
+            if (j.rank() == 1) plan.start();
+            meet.arrive_and_wait();
+            for (int i = 0; i < 1000; ++i) j.progress();
+            (void)plan.test();
+            (void)plan.completed();
+            meet.arrive_and_wait();
+            std::int64_t others = 0;
+            for (std::int64_t i = 0; i < order->volume(); ++i) others += x.at(i, 0) != (j.rank() == 0 ? 7 : 1);
+            EXPECT_EQ(others, 0);
+            if (j.rank() == 1) {
+                EXPECT_EQ(plan.finish(), status::aborted);
+            } else {
+                EXPECT_THROW(plan.finish_or_throw(), input_error);
+            }
+            meet.arrive_and_wait();
+        });
+    }
+}
+
 // A peer that waits for a late copy must get it whatever this rank waits for: otherwise two ranks that finish two
 // exchanges in different orders, or sum in between, would wait for each other.
 TEST(DirectPath, CopiesInEveryWaitOfTheRank) {

@@ -66,6 +66,7 @@ channel_set& channel_set::operator=(channel_set&& other) noexcept {
     waits_yielded_ = other.waits_yielded_;
     fruitless_tests_ = other.fruitless_tests_;
     status_ = other.status_;
+    left_ = std::exchange(other.left_, false);
     ended_ = std::exchange(other.ended_, &never_ended);
     return *this;
 }
@@ -83,10 +84,7 @@ void channel_set::close() noexcept {
     if (worker_ != nullptr) core_->background.remove(worker_);
     worker_ = nullptr;
     core_->crossed.remove(plan_id_);
-    for_each_lane([]<class C>(std::vector<C>& lane) {
-        if constexpr (requires(C & c) { c.close(); })
-            for (C& c : lane) c.close();
-    });
+    say_farewell(true);
     for_each_lane([]<class C>(std::vector<C>& lane) {
         if constexpr (carded_channel<C>) lane.clear(); // their worlds keep the memory that peers may still write
     });
@@ -103,6 +101,25 @@ void channel_set::close() noexcept {
     block_ = nullptr;
 }
 
+void channel_set::say_farewell(bool far) noexcept {
+    const bool near = !std::exchange(left_, true);
+    for_each_lane([&]<class C>(std::vector<C>& lane) {
+        if constexpr (requires(C & c) { c.close(); })
+            if (carded_channel<C> ? far : near)
+                for (C& c : lane) c.close();
+    });
+}
+
+void channel_set::leave() noexcept {
+    if (core_ == nullptr || left_ || core_->in_forked_child()) return;
+    const closing_scope closing(core_->own_activity);
+    const job_end* const end = core_->memory->record().end_soon();
+    // A peer that finds the farewell must find the cause, too.
+    for (const channel_request& r : requests_)
+        if (end != nullptr && core_->peer_base[r.peer] != nullptr) (void)core_->record_of(r.peer).settle(*end);
+    say_farewell(end == nullptr);
+}
+
 bool channel_set::over_network() const noexcept {
     bool any = false;
     for_each_lane([&]<class C>(const std::vector<C>& lane) { any = any || (carded_channel<C> && !lane.empty()); });
@@ -115,7 +132,11 @@ template <class Channel>
 void channel_set::check_arrived(Channel& c, std::uint64_t epoch) noexcept {
     const status s = c.check(epoch);
     if (s == status::ok) return;
-    status_ = s == status::aborted ? core_->left_by(c.peer()) : s;
+    status_ = s;
+    if (s == status::aborted) { // the end of the job is why peers leave, if it has ended
+        const bool ended = core_->memory->record().end_soon() != nullptr;
+        status_ = ended ? core_->failed_for_call() : core_->left_by(c.peer());
+    }
     if constexpr (carded_channel<Channel>) {
         if (s == status::peer_died) status_ = core_->lost(c.peer(), c.trouble());
     }

@@ -34,7 +34,7 @@ template <class World, class End>
 bool network_direct_channel<World, End>::freed(std::uint64_t epoch) noexcept {
     End& end = *this->end_;
     if (!end.has(epoch) && !end.error) this->world().poll(end);
-    return end.has(epoch) && !end.error && base::check(epoch) == status::ok;
+    return end.has(epoch) && !end.over() && !end.error && base::check(epoch) == status::ok;
 }
 
 template <class World, class End>

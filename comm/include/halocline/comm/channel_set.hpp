@@ -190,6 +190,12 @@ class channel_set {
         });
         return all;
     }
+    /// Says farewell now: from here on no epoch of this rank comes, and near peers begin no copy into its fields or pieces
+    /// out of them. A peer that waits for such an epoch gets status::aborted. If the job has ended, far peers are left
+    /// to learn that. The set stays, for reports only.
+    /// Pre: nothing is freed, sent, offered or helped with afterwards.  Cost: a few stores per near peer, a message per
+    /// far one; never waits, but for a rank that is just writing why the job ended.
+    void leave() noexcept;
     /// The status of the first wait that failed; ok until then.
     [[nodiscard]] status state() const noexcept { return status_; }
 
@@ -216,6 +222,8 @@ class channel_set {
     /// none.
     [[nodiscard]] int missing(std::uint64_t epoch) noexcept;
     void close() noexcept;
+    /// Says farewell to near peers, unless they have heard it, and to far ones if `far`.
+    void say_farewell(bool far) noexcept;
     [[nodiscard]] bool may_call_its_mpi() const noexcept;
     /// Checks the message of an epoch that has arrived; a bad result becomes the state of the set.
     template <class Channel>
@@ -264,6 +272,7 @@ class channel_set {
     void* worker_ = nullptr;                                 // this set's entry in work_in_every_wait()
     std::uint64_t waits_yielded_ = 0, fruitless_tests_ = 0;
     status status_ = status::ok;
+    bool left_ = false; // have near peers heard the farewell? Their memory may then be in other use
     static constexpr std::atomic<std::uint32_t> never_ended{0};
     const std::atomic<std::uint32_t>* ended_ = &never_ended; ///< not 0: the job has ended (failure_record::state)
 };

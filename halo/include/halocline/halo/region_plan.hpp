@@ -133,8 +133,9 @@ class region_plan {
     /// every member has called it.
     /// Err: aborted, usually within 0.1 s, if a peer of this node waits for another plan or sum, and neither rank has
     ///      begun what the other waits for; in a process with other threads, which might begin it, at nine tenths of
-    ///      the deadline. After a bad status later waits of this rank still send peers what they wait for: destroy the
-    ///      plan before its fields are written.
+    ///      the deadline. After a bad status this rank copies nothing more, and its peers are told: theirs is aborted,
+    ///      unless what they wait for had left. They begin no copy into its fields or out of them. A peer that is just
+    ///      copying a message ends that: write the fields once you have met it, as in a barrier, or free them.
     [[nodiscard]] comm::status finish(team t = {}) noexcept;
     /// finish() that throws on a bad status. Not for members of a team: they call finish(t). If that is not ok, one
     /// thread calls this afterwards, and it throws the reason.
@@ -164,6 +165,8 @@ class region_plan {
     void follow(const region_plan& first);
     void begin(int which) noexcept;
     comm::status complete() noexcept;
+    /// The plan that drives this one has failed.
+    void leave() noexcept;
     [[nodiscard]] bool has_arrived() noexcept;
     /// Is a message large enough to be shared by a team?
     [[nodiscard]] bool shares() const;

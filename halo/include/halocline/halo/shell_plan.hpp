@@ -66,7 +66,8 @@ class shell_plan {
     /// Waits until all ghosts (of a reverse exchange: all sums) are in place.
     /// Err: a bad status stays bad. aborted, usually within 0.1 s, if a peer of this node waits for the other direction,
     ///      or for another plan or sum, and neither rank has begun what the other waits for: finish_or_throw() names
-    ///      both. In a process with other threads, which might begin it, at nine tenths of the deadline.
+    ///      both. In a process with other threads, which might begin it, at nine tenths of the deadline. For what
+    ///      then holds for the fields see region_plan.
     [[nodiscard]] comm::status finish(team t = {}) noexcept;
     /// finish() that throws on a bad status. Not for members of a team: they call finish(t). If that is not ok, one
     /// thread calls this afterwards, and it throws the reason.
@@ -143,6 +144,8 @@ class shell_plan {
 
     void begin(int which) noexcept;
     void complete() noexcept;
+    /// The exchange has failed: all plans of which this one is made leave.
+    void leave() noexcept;
     [[nodiscard]] std::uint64_t checksum(const ghosts_of& g) const noexcept;
     [[nodiscard]] std::uint64_t checksum_of_ghosts(const ghosts_of& g) const noexcept;
     [[nodiscard]] bool has_binding(int which) const noexcept;
