@@ -445,7 +445,9 @@ TEST(GlobalSum, ATestWithoutAStartLeavesItToFinish) {
         for (const bool has_summed : {false, true}) {
             global_sum sum(j, 8);
             double value = 1;
-            if (has_summed) ASSERT_EQ(sum({&value, 1}), status::ok);
+            if (has_summed) {
+                ASSERT_EQ(sum({&value, 1}), status::ok);
+            }
             EXPECT_TRUE(sum.test());
             EXPECT_EQ(sum.finish({&value, 1}), status::misused);
             j.barrier();

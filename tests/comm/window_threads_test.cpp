@@ -207,8 +207,9 @@ TEST(WindowThreads, BufferedSendsMayBeginBeforeTheirReceivers) {
         const auto send = [&](std::uint64_t step, std::size_t n) {
             ASSERT_EQ(to.init(), status::ok);
             to.insert(words(count, step));
-            if (j.ranks() == 1 && step <= 5)
+            if (j.ranks() == 1 && step <= 5) {
                 EXPECT_EQ(reinterpret_cast<std::uintptr_t>(to.target().data()) % 128, 0u) << "as in a slot";
+            }
             to.target()[n - 1] = step + 1;
             to.post(n);
         };

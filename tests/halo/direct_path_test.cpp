@@ -266,18 +266,21 @@ TEST(DirectPath, EndsThePeersWaitWhenAnExceptionLeavesAnExchange) {
 
 namespace {
 
-/// Three ranks: 0 and 1 exchange a site, 0 and 2 as well. Once rank 2 has done `end` instead, finish() fails on rank 0,
+/// Ranks 0 and 1 exchange a site, 0 and 2 as well.
+region_plan plan_of_three(const comm::job& j, field<double>& x, path p) {
+    std::vector<halo::transfer> sends{{0, 0, {0}}}, receives{{0, 0, {1}}};
+    if (j.rank() == 0) sends = {{1, 0, {0}}, {2, 0, {0}}}, receives = {{1, 0, {1}}, {2, 0, {2}}};
+    return {j, sends, receives, {halo::bind(x)}, {.name = "left", .path = p}};
+}
+
+/// Of such a plan. Once rank 2 has done `end` instead, finish() fails on rank 0,
 /// which writes its field again; then rank 1, which was late, starts, and both wait.
 template <class End>
 void fail_before_a_late_peer_starts(path p, End&& end) {
     std::barrier meet(3);
     run(3, [&](const comm::job& j) {
         field<double> x(row_of(4), 1, &j.memory());
-        std::vector<halo::transfer> sends{{0, 0, {0}}}, receives{{0, 0, {1}}};
-        if (j.rank() == 0) sends = {{1, 0, {0}}, {2, 0, {0}}}, receives = {{1, 0, {1}}, {2, 0, {2}}};
-        std::optional<region_plan> plan;
-        plan.emplace(j, sends, receives, std::vector{halo::bind(x)},
-                     halo::region_plan_options{.name = "left", .path = p});
+        std::optional<region_plan> plan(plan_of_three(j, x, p));
         for (int i = 0; i < 4; ++i) x.at(i, 0) = -1 - j.rank();
         if (j.rank() == 2) end(j, plan);
         meet.arrive_and_wait();
@@ -319,11 +322,7 @@ TEST_P(FailedFinish, LeavesAPeerTheExchangeThatWasSent) {
     std::barrier meet(3);
     run(3, [&](const comm::job& j) {
         field<double> x(row_of(4), 1, &j.memory());
-        std::vector<halo::transfer> sends{{0, 0, {0}}}, receives{{0, 0, {1}}};
-        if (j.rank() == 0) sends = {{1, 0, {0}}, {2, 0, {0}}}, receives = {{1, 0, {1}}, {2, 0, {2}}};
-        std::optional<region_plan> plan;
-        plan.emplace(j, sends, receives, std::vector{halo::bind(x)},
-                     halo::region_plan_options{.name = "left", .path = GetParam()});
+        std::optional<region_plan> plan(plan_of_three(j, x, GetParam()));
         x.at(0, 0) = j.rank();
         x.at(1, 0) = -1;
         if (j.rank() == 1) plan->start();
