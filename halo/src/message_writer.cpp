@@ -32,8 +32,8 @@ void message_writer::follow(const path_watch& watch) {
         staging_ = std::make_unique_for_overwrite<cache_line[]>(staging_lines());
 }
 
-void message_writer::write(const source_field& x, std::int64_t first, std::int64_t last,
-                           std::byte* target) const noexcept {
+void message_writer::write_otherwise(const source_field& x, std::int64_t first, std::int64_t last,
+                                     std::byte* target) const noexcept {
     fill_sites(watch_, site_bytes_, first, last, target,
                [&](std::byte* start, std::int64_t begin, std::int64_t end) { copy(x, begin, end, start); });
     if (watch_.streamed()) comm::finish_streams();

@@ -9,7 +9,6 @@
 #include <halocline/base/error.hpp>
 #include <halocline/comm/clock.hpp>
 
-#include <optional>
 #include <utility>
 
 namespace halocline::halo {
@@ -42,13 +41,10 @@ void plan::start_bytes(const std::byte* values, team t) noexcept {
     }
     const source_field source{
         values, options_.order.get(), {.components = 1, .component_bytes = options_.bytes_per_site}};
-    std::optional<comm::joint_source> offered;
-    if (joint_.any() && t.size == 1 && !joint_.add(offered.emplace(), source, true)) offered.reset();
-    start_with(
-        [&](auto& channel, std::uint64_t epoch, std::int64_t first, std::int64_t last) noexcept {
-            writers_[channel.index()].write(source, first, last, channel.target(epoch));
-        },
-        t, packing::by_share, offered ? &*offered : nullptr);
+    const auto fill = [&](auto& channel, std::uint64_t epoch, std::int64_t first, std::int64_t last) noexcept {
+        writers_[channel.index()].write(source, first, last, channel.target(epoch));
+    };
+    start_offering(fill, t, [&](comm::joint_source& offered) { return joint_.add(offered, source, true); });
 }
 
 void plan::start_filled(team t) noexcept {
@@ -123,11 +119,13 @@ comm::status plan::wait() noexcept {
         if (helps) channels_.leave(); // a peer that is copying pieces of this rank's field is told to discard them
         return status_.end(arrived);
     }
-    channels_.for_each([&](const auto& channel) {
-        ghosts_[messages_[channel.index()].where.index()] = channel.received(epoch);
-        if (!is_intact(channel, epoch)) broken_seal_ = static_cast<int>(channel.index());
-    });
-    if (broken_seal_ >= 0) return status_.end(comm::status::wrong_data);
+    channels_.for_each([&](const auto& channel) { ghosts_[channel.index()] = channel.received(epoch); });
+    if (seal_.seals()) {
+        channels_.for_each([&](const auto& channel) {
+            if (!is_intact(channel, epoch)) broken_seal_ = static_cast<int>(channel.index());
+        });
+        if (broken_seal_ >= 0) return status_.end(comm::status::wrong_data);
+    }
     times_.note_finish();
     epoch_ = epoch;
     if (looks_.due(times_.last_stamp())) review_paths();
@@ -159,7 +157,7 @@ std::span<const face> plan::completed() noexcept {
             if (in_flight) {
                 if (!channel.arrived(epoch) || channel.check(epoch) != comm::status::ok) return;
                 if (!is_intact(channel, epoch)) return; // finish() will report it
-                ghosts_[f.index()] = channel.received(epoch);
+                ghosts_[channel.index()] = channel.received(epoch);
             }
             reported_[f.index()] = epoch;
             completed_[n++] = f;

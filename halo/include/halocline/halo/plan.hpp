@@ -200,7 +200,8 @@ class plan {
     /// to 16 bytes); those of other fields follow without a gap.
     /// Pre: for ghost(f, field): message_of(f) >= 0, 0 <= field < options().fields.
     [[nodiscard]] const std::byte* ghost(face f) const noexcept {
-        return messages_.empty() ? nullptr : ghosts_[f.index()]; // no messages: perhaps moved from
+        const int message = message_of_[f.index()];
+        return message < 0 || messages_.empty() ? nullptr : ghosts_[message]; // no messages: perhaps moved from
     }
     [[nodiscard]] const std::byte* ghost(face f, int field) const noexcept {
         const std::byte* const first = ghost(f);
@@ -271,6 +272,10 @@ class plan {
     void offer(const comm::joint_source& source, std::uint64_t epoch) noexcept;
     /// Copies pieces of messages that are on their way to this rank.
     void help(std::uint64_t epoch) noexcept;
+    /// start_with() that lets receivers help if both ends copy messages: offer(source) says where what fill copies lies,
+    /// or returns false if they can't be told.
+    template <class Fill, class Offer>
+    bool start_offering(Fill& fill, team t, Offer&& offer) noexcept;
     /// start_with() for a member of a team of several.
     template <class Fill>
     bool start_as_member(Fill&& fill, team t, packing whose, std::uint64_t stamp) noexcept;
@@ -324,11 +329,11 @@ class plan {
     int broken_seal_ = -1;         // the message whose values did not match its seal
     std::vector<sent_field> sent_; // by field: as passed to the last start() of fields
     bool order_prepared_ = true;   // whether those fields are copied as prepared rather than site by site
-    std::array<const std::byte*, lattice::faces> ghosts_{};
-    std::array<face, lattice::faces> completed_{};         // room for completed()
-    std::array<std::uint64_t, lattice::faces> reported_{}; // by face: the exchange that completed() last reported
-    look_times looks_;                                     // for reviewing paths
-    exchange_times times_;                                 // of member 0 of a team
+    std::array<const std::byte*, lattice::faces> ghosts_{}; // by message
+    std::array<face, lattice::faces> completed_{};          // room for completed()
+    std::array<std::uint64_t, lattice::faces> reported_{};  // by face: the exchange that completed() last reported
+    look_times looks_;                                      // for reviewing paths
+    exchange_times times_;                                  // of member 0 of a team
 };
 
 } // namespace halocline::halo

@@ -52,11 +52,9 @@ class copied_by_both : public Channel {
     static constexpr const char* path_name = "joint";
     static constexpr channel_kind kind =
         is_direct(Channel::kind) ? channel_kind::joint_direct : channel_kind::joint_slots;
-    static constexpr std::size_t block_bytes(std::size_t payload_bytes) {
-        return copy_at(payload_bytes) + sizeof(joint_copy);
-    }
+    static std::size_t block_bytes(std::size_t payload_bytes) { return copy_at(payload_bytes) + sizeof(joint_copy); }
     /// From the start of a block to its joint_copy.
-    static constexpr std::size_t copy_at(std::size_t payload_bytes) { return Channel::block_bytes(payload_bytes); }
+    static std::size_t copy_at(std::size_t payload_bytes) { return Channel::block_bytes(payload_bytes); }
 
     /// memory: the peer's slab, as mapped here.
     copied_by_both(std::size_t index, int peer, std::uint32_t plan_id, std::size_t send_bytes,

@@ -3,11 +3,12 @@
 // publishes the epoch in the receiver's control line. A message costs one release store, one acquire load and its
 // payload.
 //
-// In the receiver's slab: control line, slot 0, slot 1. Payloads up to 16 bytes travel in the line.
+// In the receiver's slab: control line, perhaps a gap, slot 0, slot 1. Payloads up to 16 bytes travel in the line.
 #pragma once
 
 #include <halocline/comm/detail/channel.hpp>
 #include <halocline/comm/detail/control_line.hpp>
+#include <halocline/comm/detail/line_pairs.hpp>
 #include <halocline/comm/detail/prefetch.hpp>
 #include <halocline/comm/status.hpp>
 
@@ -31,8 +32,8 @@ class shm_channel {
         std::size_t stride = 0; ///< from slot 0 to slot 1
     };
     /// Bytes of slab that one receiving direction needs; alignment 128.
-    static constexpr std::size_t block_bytes(std::size_t payload_bytes) {
-        return sizeof(control_line) + (in_line(payload_bytes) ? 0 : 2 * slot_stride(payload_bytes));
+    static std::size_t block_bytes(std::size_t payload_bytes) {
+        return in_line(payload_bytes) ? sizeof(control_line) : slots_at(payload_bytes) + 2 * slot_stride(payload_bytes);
     }
     /// The block that starts at `start`.
     static block block_at(std::byte* start, std::size_t payload_bytes) noexcept {
@@ -40,7 +41,7 @@ class shm_channel {
         if (in_line(payload_bytes)) {
             return {line, reinterpret_cast<std::byte*>(line->half[0].immediate), sizeof(line_label)};
         }
-        return {line, start + sizeof(control_line), slot_stride(payload_bytes)};
+        return {line, start + slots_at(payload_bytes), slot_stride(payload_bytes)};
     }
 
     shm_channel(std::size_t index, int peer, std::uint32_t plan_id, std::size_t send_bytes, std::size_t receive_bytes,
@@ -75,8 +76,11 @@ class shm_channel {
         return label.epoch.load(std::memory_order_acquire) >= epoch || ended(label, epoch);
     }
     [[nodiscard]] status check(std::uint64_t epoch) const noexcept {
+        const line_label& label = here(epoch);
+        if (label.epoch.load(std::memory_order_acquire) == epoch && label.is(plan_id_, epoch, receive_bytes_))
+            return status::ok;
         const status s = check_part(epoch);
-        return s == status::ok && here(epoch).bytes != receive_bytes_ ? status::wrong_data : s;
+        return s == status::ok && label.bytes != receive_bytes_ ? status::wrong_data : s;
     }
     /// check() without the size.
     [[nodiscard]] status check_part(std::uint64_t epoch) const noexcept {
@@ -117,6 +121,12 @@ class shm_channel {
     static constexpr std::size_t slot_stride(std::size_t bytes) { return (bytes + 127) / 128 * 128; }
 
   private:
+    /// From the start of a block to its slots. Intel's cores, while they poll a line, also prefetch lines behind it,
+    /// which the peer is about to write: small messages begin further away (docs/decisions/0002-control-line.md).
+    static std::size_t slots_at(std::size_t payload_bytes) {
+        constexpr std::size_t gap = 512, small = 2048;
+        return sizeof(control_line) + (lines_come_in_pairs && payload_bytes <= small ? gap : 0);
+    }
     static constexpr bool in_line(std::size_t bytes) { return bytes <= sizeof(line_label::immediate); }
     static bool ended(const line_label& label, std::uint64_t epoch) noexcept {
         const std::uint64_t end = label.end.load(std::memory_order_acquire);

@@ -18,6 +18,7 @@ class message_seal {
     /// `sealed`: are checksums wanted? Not over transport mock, whose messages are zeros.
     message_seal(const comm::job& j, bool sealed);
 
+    [[nodiscard]] bool seals() const noexcept { return sealed_; }
     /// Bytes of the checksum after the values; 0 without checksums.
     [[nodiscard]] std::size_t bytes() const noexcept { return sealed_ ? sizeof(std::uint32_t) : 0; }
     /// Seals a message with `value_bytes` bytes of values.

@@ -55,7 +55,10 @@ class message_writer {
     /// Writes sites [first, last) of a field with site_bytes per site, whose part of the message starts at target. A
     /// field in another order than the prepared one is copied site by site, many times slower.
     /// Pre: x.order is not null, unless the writer was made without one.
-    void write(const source_field& x, std::int64_t first, std::int64_t last, std::byte* target) const noexcept;
+    void write(const source_field& x, std::int64_t first, std::int64_t last, std::byte* target) const noexcept {
+        if (watch_.copies_plainly()) return copy(x, first, last, target);
+        write_otherwise(x, first, last, target);
+    }
     /// Writes sites [first, last) of all fields by calling pack(start of a message).
     template <class Pack>
     void write_packed(Pack&& pack, std::int64_t first, std::int64_t last, std::byte* target) const noexcept {
@@ -73,6 +76,9 @@ class message_writer {
         if (is_prepared_for(x.order)) return copy_.copy(x.values, target, x.shape, first, last);
         copy_one_by_one(x, first, last, target);
     }
+    /// write() that streams, claims or gathers.
+    void write_otherwise(const source_field& x, std::int64_t first, std::int64_t last,
+                         std::byte* target) const noexcept;
     void copy_one_by_one(const source_field& x, std::int64_t first, std::int64_t last,
                          std::byte* target) const noexcept;
     void stream_staged(std::int64_t first, std::int64_t last, std::byte* target) const noexcept;

@@ -53,6 +53,8 @@ class path_watch {
     [[nodiscard]] bool gathers() const noexcept { return gathers_; }
     /// From now on they are.
     void gather() noexcept { gathers_ = true; }
+    /// Neither streamed, claimed nor gathered.
+    [[nodiscard]] bool copies_plainly() const noexcept { return !streamed_ && !claims_ && !gathers_; }
     /// A line of the message took this many ticks to come back.
     void read(std::uint64_t ticks) noexcept { readings_.read(ticks); }
     /// Decides from the readings since the last decision. True if streamed() has changed.

@@ -4,7 +4,7 @@
 
 #include <halocline/halo/plan.hpp>
 
-#include <optional>
+#include <algorithm>
 #include <type_traits>
 
 namespace halocline::halo {
@@ -70,6 +70,13 @@ bool plan::start_with(Fill&& fill, team t, packing whose, const comm::joint_sour
     return true;
 }
 
+template <class Fill, class Offer>
+bool plan::start_offering(Fill& fill, team t, Offer&& offer) noexcept {
+    if (!joint_.any() || t.size > 1) return start_with(fill, t); // a team's members copy together already
+    comm::joint_source source;
+    return start_with(fill, t, packing::by_share, offer(source) ? &source : nullptr);
+}
+
 template <class Fill>
 bool plan::start_as_member(Fill&& fill, team t, packing whose, std::uint64_t stamp) noexcept {
     packing_team& threads = *team_;
@@ -124,22 +131,18 @@ void plan::start(std::span<const lattice::field<T>* const> xs, team t) noexcept 
     for (const lattice::field<T>* x : xs)
         if (const source_field source = source_of(x); !accepted_.fits(source)) return refuse_fields(xs.size(), &source);
     if (!accepted_.fits(xs.size())) return refuse_fields(xs.size(), nullptr);
-    std::optional<comm::joint_source> offered; // a team's members copy together already
-    if (joint_.any() && t.size == 1) {
-        offered.emplace();
-        for (const lattice::field<T>* x : xs)
-            if (offered && !joint_.add(*offered, source_of(*x), is_prepared_for(*x))) offered.reset();
-    }
-    const bool started = start_with(
-        [&](auto& channel, std::uint64_t epoch, std::int64_t first, std::int64_t last) noexcept {
-            const message_writer& writer = writers_[channel.index()];
-            std::byte* target = channel.target(epoch);
-            for (const lattice::field<T>* x : xs) {
-                writer.write(source_of(*x), first, last, target);
-                target += writer.field_bytes();
-            }
-        },
-        t, packing::by_share, offered ? &*offered : nullptr);
+    const auto fill = [&](auto& channel, std::uint64_t epoch, std::int64_t first, std::int64_t last) noexcept {
+        const message_writer& writer = writers_[channel.index()];
+        std::byte* target = channel.target(epoch);
+        for (const lattice::field<T>* x : xs) {
+            writer.write(source_of(*x), first, last, target);
+            target += writer.field_bytes();
+        }
+    };
+    const bool started = start_offering(fill, t, [&](comm::joint_source& offered) {
+        return std::ranges::all_of(xs,
+                                   [&](auto* x) { return joint_.add(offered, source_of(*x), is_prepared_for(*x)); });
+    });
     if (!started || t.index != 0) return;
     const bool summed = options_.checks >= check_level::normal;
     for (std::size_t i = 0; i < sent_.size(); ++i)

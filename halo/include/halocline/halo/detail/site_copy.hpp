@@ -121,6 +121,9 @@ class site_copy {
     // groups_ only if one side has 4 lanes or more and the other 1, and few lanes are idle. run_ only if strips_ is one
     // run.
     std::int64_t sites_ = 0, runs_ = 0;
+    /// Set if all sites follow each other on both sides, without lanes: a face across the last dimension.
+    void (*run_)(const std::byte* from, std::byte* to, std::size_t bytes) = nullptr;
+    std::int64_t run_from_ = 0, run_to_ = 0; // positions of its first site
     std::vector<site_strip> strips_;
     std::vector<std::int32_t> from_, to_; // positions
     std::vector<std::int32_t> groups_;    // as site_list::groups
@@ -128,9 +131,6 @@ class site_copy {
     int from_lanes_ = 1, to_lanes_ = 1;
     std::array<kernel, 3> copy_{}; // by bytes per component; chosen with the list, so that a copy is one indirect call
     std::array<kernel, 3> copy_groups_{}; // for large parts of the list, if it has groups
-    /// Set if all sites follow each other on both sides, without lanes: a face across the last dimension.
-    void (*run_)(const std::byte* from, std::byte* to, std::size_t bytes) = nullptr;
-    std::int64_t run_from_ = 0, run_to_ = 0; // positions of its first site
     kernel stream_ = nullptr;
     std::array<kernel, 2> add_{}; // float, double
 };
