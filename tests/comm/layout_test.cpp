@@ -18,6 +18,7 @@
 
 #include <halocline/comm/detail/control_line.hpp>
 #include <halocline/comm/detail/joint_channel.hpp>
+#include <halocline/comm/detail/line_pairs.hpp>
 #include <halocline/comm/detail/message_slots.hpp>
 #include <halocline/comm/detail/shared_copy.hpp>
 #include <halocline/comm/detail/shm_channel.hpp>
@@ -45,7 +46,7 @@ constexpr known_layout known[]{{1, 0x092f2f302f248ea6},  {2, 0x346c6f79324e38b2}
                                {4, 0x7a718f2675f72361},  {5, 0xee2977c8e55d87ac},  {6, 0x2537bf23d579736c},
                                {7, 0x1b6a2042a3dd8d51},  {8, 0x48b6b95407b336d7},  {9, 0x0da60f27804fbb2d},
                                {10, 0x10361473e44ff274}, {11, 0x10361473e44ff274}, {12, 0xf667c55988588f9f},
-                               {13, 0x877e4399d4832884}, {14, 0x877e4399d4832884}};
+                               {13, 0x877e4399d4832884}, {14, 0x877e4399d4832884}, {15, 0xbdaf1b798b87cc06}};
 
 std::uint64_t fingerprint_of(std::string_view bytes) { // FNV-1a
     std::uint64_t h = 0xcbf29ce484222325;
@@ -84,10 +85,13 @@ void add_slabs(facts& all) {
     for (const std::size_t payload : {std::size_t{16}, std::size_t{17}, std::size_t{1000}}) {
         alignas(128) static std::byte start[4096];
         const shm_channel::block b = shm_channel::block_at(start, payload);
-        all.add("shm_channel", shm_channel::block_bytes(payload));
-        all.add("  slots at", static_cast<std::uint64_t>(b.slots - start));
+        const std::size_t gap = payload > 16 ? shm_channel::gap_before_slots(payload, lines_come_in_pairs) : 0;
+        all.add("shm_channel, without a gap", shm_channel::block_bytes(payload) - gap);
+        all.add("  slots at", static_cast<std::uint64_t>(b.slots - start) - gap);
         all.add("  apart", b.stride);
     }
+    for (const std::size_t payload : {std::size_t{17}, std::size_t{2048}, std::size_t{2049}})
+        for (const bool pairs : {false, true}) all.add("  gap", shm_channel::gap_before_slots(payload, pairs));
     for (const std::size_t payload : {std::size_t{48}, std::size_t{49}, std::size_t{1000}}) {
         alignas(128) static std::byte start[window_slots::block_bytes(1000)];
         const window_slots slots(start, payload);
@@ -106,7 +110,7 @@ void add_slabs(facts& all) {
     const joint_copy j;
     all.add_object("joint_copy", j, j.half[0].epoch, j.half[0].next, j.half[0].source.component_bytes,
                    j.half[0].source.fields, j.half[0].source.places, j.half[1], j.copied);
-    all.add("  behind a slot's block at", shm_joint_channel::copy_at(1000));
+    all.add("  behind a slot's block at", shm_joint_channel::copy_at(3000));
     all.add("  behind a direct channel's block at", shm_joint_direct_channel::copy_at(1000));
     const auto link = std::make_unique<link_layout>();
     all.add_object("link_layout", *link, link->farewell, link->cells_taken, link->slots_taken, link->ring.of(0),

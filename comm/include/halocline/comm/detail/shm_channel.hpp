@@ -31,6 +31,13 @@ class shm_channel {
         std::byte* slots = nullptr;
         std::size_t stride = 0; ///< from slot 0 to slot 1
     };
+    /// Bytes between the control line and slots for payloads of that size. Intel's cores, which fetch lines in pairs,
+    /// also prefetch lines behind one that they poll, which the peer is about to write: small messages begin further
+    /// away there (docs/decisions/0002-control-line.md).
+    static constexpr std::size_t gap_before_slots(std::size_t payload_bytes, bool lines_in_pairs) {
+        constexpr std::size_t gap = 512, small = 2048;
+        return lines_in_pairs && payload_bytes <= small ? gap : 0;
+    }
     /// Bytes of slab that one receiving direction needs; alignment 128.
     static std::size_t block_bytes(std::size_t payload_bytes) {
         return in_line(payload_bytes) ? sizeof(control_line) : slots_at(payload_bytes) + 2 * slot_stride(payload_bytes);
@@ -121,11 +128,8 @@ class shm_channel {
     static constexpr std::size_t slot_stride(std::size_t bytes) { return (bytes + 127) / 128 * 128; }
 
   private:
-    /// From the start of a block to its slots. Intel's cores, while they poll a line, also prefetch lines behind it,
-    /// which the peer is about to write: small messages begin further away (docs/decisions/0002-control-line.md).
     static std::size_t slots_at(std::size_t payload_bytes) {
-        constexpr std::size_t gap = 512, small = 2048;
-        return sizeof(control_line) + (lines_come_in_pairs && payload_bytes <= small ? gap : 0);
+        return sizeof(control_line) + gap_before_slots(payload_bytes, lines_come_in_pairs);
     }
     static constexpr bool in_line(std::size_t bytes) { return bytes <= sizeof(line_label::immediate); }
     static bool ended(const line_label& label, std::uint64_t epoch) noexcept {
