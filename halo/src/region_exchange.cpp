@@ -370,7 +370,7 @@ comm::status region_plan::state::finish() noexcept {
 void region_plan::state::leave() noexcept {
     (void)status.end(comm::status::aborted); // unless it has a status of its own
     driver.store(nullptr, std::memory_order_relaxed);
-    channels.leave();
+    if (!left.exchange(true, std::memory_order_acq_rel)) channels.leave();
 }
 
 } // namespace halocline::halo

@@ -124,7 +124,8 @@ struct region_plan::state {
     void* step_object = nullptr;
     bool works = false, finishing = false; // is work() being called? Is finish() running?
     look_times looks;
-    bool looking = false; // is the running exchange measured?
+    bool looking = false;          // is the running exchange measured?
+    std::atomic<bool> left{false}; // has leave() been called? At a time by two threads that both say they are member 0
     int bound = 0;
     sticky_status status; // any member of a team may make it bad; misused without a wrong call: because of `bound`
     exchange_times times;
