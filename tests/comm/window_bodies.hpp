@@ -194,7 +194,13 @@ inline void expect_small_windows_run_ahead(const job& j, std::size_t count) {
         EXPECT_FALSE(w.test()) << "nobody has told that step 5 has begun";
         j.barrier(); // the receiver leaves
         j.barrier();
-        EXPECT_EQ(w.wait(), status::aborted);
+        status after = w.wait();
+        if (after == status::ok) { // it left in the barrier, while the receiver did; the next one can't
+            (void)w.init();
+            (void)w.post();
+            after = w.wait();
+        }
+        EXPECT_EQ(after, status::aborted);
     } else {
         std::optional<recv_window<std::uint64_t>> there(std::in_place, c, buffer);
         recv_window<std::uint64_t>& w = *there;
