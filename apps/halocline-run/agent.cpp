@@ -2,7 +2,6 @@
 #include "agent.hpp"
 
 #include "byte_queue.hpp"
-#include "control/wire.hpp"
 #include "frames.hpp"
 #include "local_ranks.hpp"
 #include "watched_signals.hpp"
@@ -20,11 +19,12 @@
 #include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utility>
 
 namespace halocline::app {
 
-using comm::wire_reader;
-using comm::wire_writer;
+using comm::from_wire;
+using comm::to_wire;
 
 namespace {
 
@@ -56,16 +56,12 @@ class agent final : public rank_events {
     }
 
     void part(int rank, std::string bytes) override {
-        frames::append(outgoing_, frames::part, wire_writer().number<std::int32_t>(rank).text(bytes).take());
+        frames::append(outgoing_, frames::part, to_wire(frames::part_of_rank{rank, std::move(bytes)}));
     }
-    void asked_who(int rank) override {
-        frames::append(outgoing_, frames::who, wire_writer().number<std::int32_t>(rank).take());
-    }
+    void asked_who(int rank) override { frames::append(outgoing_, frames::who, to_wire(frames::number{rank})); }
     void ended(int rank, const ending& how) override {
         pass_on_output(); // its output must be passed on before its end
-        wire_writer w;
-        w.number<std::int32_t>(rank).number<std::int32_t>(how.pid).number<std::int32_t>(how.code);
-        frames::append(outgoing_, frames::ended, w.number<std::int32_t>(how.signal).text(how.text).take());
+        frames::append(outgoing_, frames::ended, to_wire(frames::end_of_rank{rank, how}));
     }
     void printed(std::string_view) override {}
     [[nodiscard]] bool has_room() const override { return outgoing_.size() <= most_output; }
@@ -96,27 +92,17 @@ class agent final : public rank_events {
         for (std::string bytes; frames::take(incoming_, what, bytes);) {
             if (what == frames::start && !ranks_) start(bytes);
             if (what == frames::answer && ranks_) ranks_->answer(bytes);
-            if (what == frames::signal && ranks_) ranks_->signal(wire_reader(bytes).number<std::int32_t>());
+            if (what == frames::signal && ranks_) ranks_->signal(from_wire<frames::number>(bytes).value);
         }
     }
 
     void start(const std::string& bytes) {
         try {
-            wire_reader r(bytes);
-            group_plan plan;
-            plan.first = r.number<int>();
-            plan.count = r.number<int>();
-            plan.total = r.number<int>();
-            plan.bind = r.number<binding>();
-            const std::string folder = r.text();
-            std::vector<std::string> variables(r.number<std::uint64_t>());
-            for (std::string& v : variables) {
-                v = r.text();
+            auto [plan, folder, variables] = from_wire<frames::order>(bytes);
+            for (const std::string& v : variables) {
                 const std::size_t equals = v.find('=');
                 setenv(v.substr(0, equals).c_str(), v.substr(equals + 1).c_str(), 1);
             }
-            plan.command.resize(r.number<std::uint64_t>());
-            for (std::string& word : plan.command) word = r.text();
             plan.output = output_[1];
             if (chdir(folder.c_str()) != 0) throw error("cannot go to '" + folder + "': " + std::strerror(errno));
             ranks_ = std::make_unique<local_ranks>(std::move(plan), *this, before_);

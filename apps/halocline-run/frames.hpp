@@ -2,24 +2,65 @@
 // What launcher and agent send each other over the remote shell's standard input and output: a kind, a length, bytes.
 #pragma once
 
+#include "control/wire_format.hpp"
+#include "host.hpp"
+#include "local_ranks.hpp"
+
 #include <cstdint>
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace halocline::app::frames {
 
 inline constexpr std::string_view greeting = "halocline-agent 2\n"; ///< first bytes of an agent
 
 enum kind : char {
-    start = 's',   ///< to the agent: group_plan, working directory, variables
+    start = 's',   ///< to the agent: order
     answer = 'a',  ///< to the agent: for ranks that have given their part
-    signal = 'k',  ///< to the agent: i32
-    part = 'p',    ///< from it: i32 rank, bytes
-    who = 'w',     ///< from it: i32 rank, which has waited too long and asks who is missing
-    ended = 'e',   ///< from it: i32 rank, i32 pid, i32 code, i32 signal, text
+    signal = 'k',  ///< to the agent: number
+    part = 'p',    ///< from it: part_of_rank
+    who = 'w',     ///< from it: number, of a rank that has waited too long and asks who is missing
+    ended = 'e',   ///< from it: end_of_rank
     output = 'o',  ///< from it: what ranks wrote to standard output
     trouble = 'x', ///< from it: why the ranks can't be started
+};
+
+/// Which ranks to start, and as what.
+struct order {
+    group_plan plan;
+    std::string folder;                 // to work in
+    std::vector<std::string> variables; // of the environment: "NAME=value"
+    template <class Self, class Pass>
+    static void fields(Self& o, Pass& pass) {
+        pass(o.plan.first, o.plan.count, o.plan.total, o.plan.bind, o.folder);
+        pass(comm::counted<std::uint64_t>(o.variables), comm::counted<std::uint64_t>(o.plan.command));
+    }
+};
+struct part_of_rank {
+    int rank = 0;
+    std::string bytes;
+    template <class Self, class Pass>
+    static void fields(Self& p, Pass& pass) {
+        pass(p.rank, p.bytes);
+    }
+};
+struct end_of_rank {
+    int rank = 0;
+    ending how;
+    template <class Self, class Pass>
+    static void fields(Self& e, Pass& pass) {
+        pass(e.rank, e.how.pid, e.how.code, e.how.signal, e.how.text);
+    }
+};
+/// A rank, or a signal.
+struct number {
+    int value = 0;
+    template <class Self, class Pass>
+    static void fields(Self& n, Pass& pass) {
+        pass(n.value);
+    }
 };
 
 /// Queue: std::string or byte_queue.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "remote_host.hpp"
 
-#include "control/wire.hpp"
 #include "frames.hpp"
 #include "send_queued.hpp"
 
@@ -19,9 +18,6 @@
 #include <unistd.h>
 
 namespace halocline::app {
-
-using comm::wire_reader;
-using comm::wire_writer;
 
 namespace {
 
@@ -96,14 +92,8 @@ remote_host::remote_host(std::string host_name, const std::string& shell, const 
     socket_ = pair[0];
     fcntl(socket_, F_SETFL, O_NONBLOCK);
 
-    wire_writer w;
-    w.number(plan.first).number(plan.count).number(plan.total).number(plan.bind);
-    w.text(std::filesystem::current_path().string());
-    for (const auto& list : {variables(), plan.command}) {
-        w.number<std::uint64_t>(list.size());
-        for (const std::string& text : list) w.text(text);
-    }
-    frames::append(outgoing_, frames::start, w.take());
+    const frames::order order{plan, std::filesystem::current_path().string(), variables()};
+    frames::append(outgoing_, frames::start, comm::to_wire(order));
 }
 
 remote_host::~remote_host() {
@@ -150,21 +140,15 @@ void remote_host::understand() {
     }
     frames::kind what{};
     for (std::string bytes; frames::take(incoming_, what, bytes);) {
-        wire_reader reader(bytes);
         if (what == frames::output) {
             print(bytes);
         } else if (what == frames::part) {
-            const int rank = reader.number<std::int32_t>();
-            events_.part(rank, reader.text());
+            auto [rank, part] = comm::from_wire<frames::part_of_rank>(bytes);
+            events_.part(rank, std::move(part));
         } else if (what == frames::who) {
-            events_.asked_who(reader.number<std::int32_t>());
+            events_.asked_who(comm::from_wire<frames::number>(bytes).value);
         } else if (what == frames::ended) {
-            const int rank = reader.number<std::int32_t>();
-            ending how;
-            how.pid = reader.number<std::int32_t>();
-            how.code = reader.number<std::int32_t>();
-            how.signal = reader.number<std::int32_t>();
-            how.text = reader.text();
+            const auto [rank, how] = comm::from_wire<frames::end_of_rank>(bytes);
             rank_ended(rank, how);
         } else if (what == frames::trouble) {
             trouble_ = "host " + name_ + ": " + bytes;
@@ -225,7 +209,7 @@ void remote_host::answer(std::string_view bytes) {
 }
 
 void remote_host::signal(int number) {
-    frames::append(outgoing_, frames::signal, wire_writer().number<std::int32_t>(number).take());
+    frames::append(outgoing_, frames::signal, comm::to_wire(frames::number{number}));
     send_queued(socket_, outgoing_);
 }
 

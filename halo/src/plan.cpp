@@ -1,31 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // An exchange of a halo plan, from the filled messages to the ghosts. The part of start() that packs is in
 // detail/plan_start.hpp.
-#include <halocline/halo/plan.hpp>
+#include <halocline/halo/detail/plan_core.hpp>
 
-#include "source_fingerprint.hpp"
 #include "untold_misuse.hpp"
 
 #include <halocline/base/error.hpp>
 #include <halocline/comm/clock.hpp>
 
-#include <utility>
-
 namespace halocline::halo {
 
-plan::plan(plan&&) noexcept = default;
-plan& plan::operator=(plan&& other) noexcept { return replace(*this, std::move(other)); }
-
-plan::~plan() {
-    if (team_.pointer()) warn_of_untold_misuse(job_, status_, [this] { return why_misused(); });
+plan_core::~plan_core() {
+    warn_of_untold_misuse(job_, status_, [this] { return why_misused(); });
 }
 
-std::string plan::why_misused() const {
+std::string plan_core::why_misused() const {
     const comm::wrong_call& call = status_.wrong_call();
     return "halo '" + options_.name + "': " + (call ? call.text() : accepted_.describe_refused());
 }
 
-std::byte* plan::target(face f) noexcept {
+std::byte* plan_core::target(face f) noexcept {
     const auto message = static_cast<std::size_t>(message_of_[f.index()]);
     std::byte* target = nullptr;
     channels_.for_each([&](auto& channel) {
@@ -34,7 +28,7 @@ std::byte* plan::target(face f) noexcept {
     return target;
 }
 
-void plan::start_bytes(const std::byte* values, team t) noexcept {
+void plan_core::start_bytes(const std::byte* values, team t) noexcept {
     if (!accepted_.fits_bytes() || values == nullptr) {
         if (status_.misuse()) accepted_.refuse_bytes(values != nullptr);
         return;
@@ -47,11 +41,11 @@ void plan::start_bytes(const std::byte* values, team t) noexcept {
     start_offering(fill, t, [&](comm::joint_source& offered) { return joint_.add(offered, source, true); });
 }
 
-void plan::start_filled(team t) noexcept {
+void plan_core::start_filled(team t) noexcept {
     start_with([](auto&, std::uint64_t, std::int64_t, std::int64_t) noexcept {}, t, packing::by_caller);
 }
 
-void plan::offer(const comm::joint_source& source, std::uint64_t epoch) noexcept {
+void plan_core::offer(const comm::joint_source& source, std::uint64_t epoch) noexcept {
     channels_.for_each([&]<class Channel>(Channel& channel) {
         if constexpr (comm::joint_channel<Channel>) {
             // A receiver would pull in the lines of a streamed message, which are far away.
@@ -61,17 +55,17 @@ void plan::offer(const comm::joint_source& source, std::uint64_t epoch) noexcept
     });
 }
 
-void plan::help(std::uint64_t epoch) noexcept {
+void plan_core::help(std::uint64_t epoch) noexcept {
     channels_.for_each([&]<class Channel>(Channel& channel) {
         if constexpr (comm::joint_channel<Channel>) joint_.help(channel, epoch);
     });
 }
 
-void plan::refuse_fields(std::size_t fields, const source_field* unfit) noexcept {
+void plan_core::refuse_fields(std::size_t fields, const source_field* unfit) noexcept {
     if (status_.misuse()) accepted_.refuse(fields, unfit);
 }
 
-bool plan::test() noexcept {
+bool plan_core::test() noexcept {
     if (state() != comm::status::ok) return true;
     if (team_->is_starting(epoch_)) {
         if (const comm::team_fault late = team_->late_starter(epoch_)) refuse_thread(late);
@@ -85,7 +79,7 @@ bool plan::test() noexcept {
     return arrived;
 }
 
-comm::status plan::finish(team t) noexcept {
+comm::status plan_core::finish(team t) noexcept {
     if (!t.is_member()) {
         refuse_thread(t);
         return status_.tell();
@@ -104,7 +98,7 @@ comm::status plan::finish(team t) noexcept {
     return status_.tell();
 }
 
-comm::status plan::wait() noexcept {
+comm::status plan_core::wait() noexcept {
     if (state() == comm::status::ok && !team_->in_flight(epoch_)) status_.misuse("finish() without start()");
     if (const comm::status before = state(); before != comm::status::ok) return before;
     const std::uint64_t epoch = epoch_ + 1;
@@ -133,19 +127,13 @@ comm::status plan::wait() noexcept {
 }
 
 template <class Channel>
-bool plan::is_intact(const Channel& channel, std::uint64_t epoch) const noexcept {
+bool plan_core::is_intact(const Channel& channel, std::uint64_t epoch) const noexcept {
     const auto sites = static_cast<std::size_t>(messages_[channel.index()].ghost_sites);
     return seal_.is_intact(channel.received(epoch),
                            sites * options_.bytes_per_site * static_cast<std::size_t>(options_.fields), epoch);
 }
 
-std::uint64_t plan::checksum(const source_field& x) const noexcept {
-    std::uint64_t sum = 0;
-    for (const plan_message& m : messages_) sum = checksum_sites(sum, m.send_sites, x);
-    return sum;
-}
-
-std::span<const face> plan::completed() noexcept {
+std::span<const face> plan_core::completed() noexcept {
     if (team_->is_starting(epoch_)) return {};
     const bool in_flight = team_->in_flight(epoch_);
     const std::uint64_t epoch = in_flight ? epoch_ + 1 : epoch_;
@@ -166,9 +154,8 @@ std::span<const face> plan::completed() noexcept {
     return {completed_.data(), n};
 }
 
-void plan::finish_or_throw() {
-    (void)*team_; // throws here rather than out of finish()
-    const comm::status s = finish();
+void plan_core::finish_or_throw() {
+    const comm::status s = finish({});
     if (s == comm::status::ok) return;
     if (s == comm::status::misused) throw input_error(why_misused());
     if (broken_seal_ < 0) job_.fail(s, "halo " + channels_.pending(epoch_ + 1));

@@ -6,7 +6,7 @@
 
 #include <halocline/comm/clock.hpp>
 #include <halocline/comm/costs.hpp>
-#include <halocline/halo/plan.hpp>
+#include <halocline/halo/detail/plan_core.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -14,15 +14,15 @@
 
 namespace halocline::halo {
 
-path plan::wished_path() const { return options_.path == path::automatic ? job_.options().path : options_.path; }
+path plan_core::wished_path() const { return options_.path == path::automatic ? job_.options().path : options_.path; }
 
-comm::costs plan::path_costs() const {
+comm::costs plan_core::path_costs() const {
     if (wished_path() == path::streamed || job_.ranks() == 1) return comm::unmeasured_costs();
     return comm::measured_costs(job_);
 }
 
 /// By what both ends know, so that they decide alike: a channel is joint if either of its messages is worth it.
-void plan::choose_joint(std::size_t message, const comm::costs& costs, comm::channel_request& request) {
+void plan_core::choose_joint(std::size_t message, const comm::costs& costs, comm::channel_request& request) {
     plan_message& m = messages_[message];
     if (!shares_memory(job_, m.peer) || seal_.bytes() > 0) return;
     if (options_.fields > static_cast<int>(comm::joint_source::most_fields)) return;
@@ -33,12 +33,12 @@ void plan::choose_joint(std::size_t message, const comm::costs& costs, comm::cha
         joint_.join(message, comm::joint_pays(wish, costs, request.send_bytes), m.send_sites, options_.order.get());
 }
 
-path plan::path_now(std::size_t message) noexcept {
+path plan_core::path_now(std::size_t message) noexcept {
     const path alone = writers_[message].watch().path();
     return alone == path::direct && joint_.is_offered(message) ? path::joint : alone;
 }
 
-void plan::choose_paths(const comm::costs& costs) {
+void plan_core::choose_paths(const comm::costs& costs) {
     const path wish = wished_path();
     channels_.for_each([&]<class Channel>(const Channel& channel) {
         if constexpr (!Channel::in_peer_memory) return;
@@ -59,7 +59,7 @@ void plan::choose_paths(const comm::costs& costs) {
         looks_ = look_times(comm::ticks());
 }
 
-void plan::review_paths() noexcept {
+void plan_core::review_paths() noexcept {
     channels_.for_each([&](auto& channel) {
         message_writer& writer = writers_[channel.index()];
         if (writer.watch().watches()) writer.watch().read(looks_.look(channel.target(epoch_ + 1) + writer.bytes() / 2));

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A halo plan's description of itself.
+// A halo plan's description of itself, and whether its ghosts are fresh.
+#include "source_fingerprint.hpp"
 #include "why_column.hpp"
 
 #include <halocline/base/error.hpp>
-#include <halocline/halo/plan.hpp>
+#include <halocline/halo/detail/plan_core.hpp>
 
 #include <cstdio>
 #include <string_view>
@@ -11,28 +12,13 @@
 
 namespace halocline::halo {
 
-// A moved-from plan has neither messages nor channels: it would answer as one that exchanges nothing. (void)*team_
-// throws instead.
-
-plan_statistics plan::statistics() const {
-    (void)*team_;
-    return times_.statistics(channels_);
-}
-
-void plan::reset_statistics() {
-    (void)*team_;
-    times_.reset(channels_);
-}
-
-std::size_t plan::staging_bytes() const {
-    (void)*team_;
+std::size_t plan_core::staging_bytes() const {
     std::size_t sum = 0;
     for (const message_writer& writer : writers_) sum += writer.staging_bytes();
     return sum;
 }
 
-std::string plan::describe() const {
-    (void)*team_;
+std::string plan_core::describe() const {
     std::string table = "halo '" + options_.name + "', " + std::to_string(options_.bytes_per_site) + " bytes per site" +
                         (options_.fields > 1 ? ", " + std::to_string(options_.fields) + " fields" : "") +
                         (order_prepared_ ? "" : "; fields in another order than prepared: copied site by site") + "\n";
@@ -57,8 +43,13 @@ std::string plan::describe() const {
     return table;
 }
 
-void plan::require_fresh(const source_field& x, std::uint64_t version, std::size_t first, std::size_t last) const {
-    (void)*team_;
+std::uint64_t plan_core::checksum(const source_field& x) const noexcept {
+    std::uint64_t sum = 0;
+    for (const plan_message& m : messages_) sum = checksum_sites(sum, m.send_sites, x);
+    return sum;
+}
+
+void plan_core::require_fresh(const source_field& x, std::uint64_t version, std::size_t first, std::size_t last) const {
     if (options_.checks < check_level::normal) return;
     const bool in_flight = team_->in_flight(epoch_);
     const std::uint64_t started = epoch_ + (in_flight ? 1 : 0);
@@ -74,7 +65,7 @@ void plan::require_fresh(const source_field& x, std::uint64_t version, std::size
                 why + "; call start() and finish(), or ensure_halo()");
 }
 
-void plan::throw_other_number(std::size_t fields) const {
+void plan_core::throw_other_number(std::size_t fields) const {
     throw input_error("halo '" + options_.name + "': require_fresh() was given " + std::to_string(fields) +
                       (fields == 1 ? " field" : " fields") + "; it sends " + std::to_string(options_.fields));
 }

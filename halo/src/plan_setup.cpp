@@ -6,7 +6,7 @@
 
 #include <halocline/base/enumerators.hpp>
 #include <halocline/base/error.hpp>
-#include <halocline/halo/plan.hpp>
+#include <halocline/halo/detail/plan_core.hpp>
 #include <halocline/halo/region_plan.hpp>
 
 #include <algorithm>
@@ -33,8 +33,8 @@ std::string shape_of(const lattice::decomposition& cut, const plan_options& o) {
 
 } // namespace
 
-plan::plan(const comm::job& j, const lattice::decomposition& cut, plan_options options)
-    : job_(j), cut_(cut), options_(std::move(options)), team_("a halo::plan", nullptr) {
+plan_core::plan_core(const comm::job& j, const lattice::decomposition& cut, plan_options options)
+    : job_(j), cut_(cut), options_(std::move(options)) {
     message_of_.fill(-1);
     options_.checksums = options_.checksums || job_.options().checksums || options_.checks >= check_level::comm;
     seal_ = message_seal(job_, options_.checksums);
@@ -63,7 +63,7 @@ plan::plan(const comm::job& j, const lattice::decomposition& cut, plan_options o
 }
 
 /// The verdict is the same on every rank.
-void plan::check_options(const lattice::decomposition& cut) const {
+void plan_core::check_options(const lattice::decomposition& cut) const {
     const std::string who = "halo '" + options_.name + "': ";
     check_cut({.who = who,
                .widths = options_.widths,
@@ -82,7 +82,7 @@ void plan::check_options(const lattice::decomposition& cut) const {
     check_parity(who, options_.parity);
 }
 
-std::vector<comm::channel_request> plan::make_requests(const comm::costs& costs) {
+std::vector<comm::channel_request> plan_core::make_requests(const comm::costs& costs) {
     const std::size_t bytes = options_.bytes_per_site * static_cast<std::size_t>(options_.fields);
     std::vector<comm::channel_request> requests;
     for (const plan_message& m : messages_) {
@@ -97,17 +97,17 @@ std::vector<comm::channel_request> plan::make_requests(const comm::costs& costs)
     return requests;
 }
 
-void plan::make_channels(const std::vector<comm::channel_request>& requests) {
+void plan_core::make_channels(const std::vector<comm::channel_request>& requests) {
     channels_ = comm::channel_set(job_, requests, {.name = options_.name, .shape = {}});
     const senders who = channels_.over_network() ? senders::member_0 : senders::any_member;
-    team_.pointer() = std::make_unique<packing_team>(messages_.size(), team_patience(job_.options().deadline), who);
-    channels_.find_crossed_waits(team_.pointer().get(),
+    team_.emplace(messages_.size(), team_patience(job_.options().deadline), who);
+    channels_.find_crossed_waits(&*team_,
                                  [](const void* team) { return static_cast<const packing_team*>(team)->begun(); });
     for (std::size_t m = 0; m < messages_.size(); ++m)
         if (joint_.is_joint(m)) joint_.read(m, channels_.take_note(m));
 }
 
-void plan::prepare_messages(const lattice::decomposition& cut, chosen_sites& chosen) {
+void plan_core::prepare_messages(const lattice::decomposition& cut, chosen_sites& chosen) {
     const lattice::box local = cut.local_box(job_.rank());
     std::uint64_t fingerprint = 0;
     const auto sites = [&](const lattice::box& part, const lattice::box& whole) {
@@ -134,7 +134,7 @@ void plan::prepare_messages(const lattice::decomposition& cut, chosen_sites& cho
     }
 }
 
-void plan::refuse_wrapping_sizes() const {
+void plan_core::refuse_wrapping_sizes() const {
     for (const plan_message& m : messages_) {
         const std::size_t sites = std::max(m.send_sites.size(), static_cast<std::size_t>(m.ghost_sites));
         refuse_wrapping_size("halo '" + options_.name + "': a message of ", sites, options_.bytes_per_site,
@@ -142,7 +142,7 @@ void plan::refuse_wrapping_sizes() const {
     }
 }
 
-void plan::prepare_writers(const lattice::coordinate& extents) {
+void plan_core::prepare_writers(const lattice::coordinate& extents) {
     const lattice::site_order* const order = options_.order.get();
     if (order && order->extents() != extents)
         throw input_error("halo '" + options_.name + "': the site order is of a box of " +

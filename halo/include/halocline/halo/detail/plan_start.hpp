@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The templates of halo::plan: start() packs by the caller's function, or from fields of the caller's type.
+// The templates of plan_core: start() packs by the caller's function, or from fields of the caller's type.
 #pragma once
 
-#include <halocline/halo/plan.hpp>
+#include <halocline/halo/detail/plan_core.hpp>
 
 #include <algorithm>
 #include <type_traits>
 
 namespace halocline::halo {
 
-template <pack_function Pack>
-void plan::start(Pack&& pack, team t) noexcept {
-    if constexpr (requires { pack.fits(*this); })
-        if (!pack.fits(*this))
-            return status_.misuse("start() was given the pack function of a packer that was made for a plan with other "
-                                  "messages");
+inline constexpr const char* needs_thread_level =
+    "member 0 of a team sends over transport mpi, but another thread initialised MPI, with less than "
+    "MPI_THREAD_SERIALIZED; initialise it by MPI_Init_thread with that level, or by the thread that is member 0";
+
+template <class Pack>
+void plan_core::start_packed(Pack& pack, team t) noexcept {
     start_with(
         [&](auto& channel, std::uint64_t epoch, std::int64_t first, std::int64_t last) noexcept {
             const std::size_t message = channel.index();
@@ -25,7 +25,7 @@ void plan::start(Pack&& pack, team t) noexcept {
 }
 
 template <class Channel, class Fill>
-void plan::fill_message(Channel& channel, std::uint64_t epoch, Fill& fill) noexcept {
+void plan_core::fill_message(Channel& channel, std::uint64_t epoch, Fill& fill) noexcept {
     const std::int64_t sites = writers_[channel.index()].sites();
     const auto fill_sites = [&](std::int64_t first, std::int64_t last) noexcept {
         if (first < last) fill(channel, epoch, first, last);
@@ -36,7 +36,7 @@ void plan::fill_message(Channel& channel, std::uint64_t epoch, Fill& fill) noexc
 }
 
 template <class Fill>
-bool plan::start_with(Fill&& fill, team t, packing whose, const comm::joint_source* source) noexcept {
+bool plan_core::start_with(Fill&& fill, team t, packing whose, const comm::joint_source* source) noexcept {
     if (state() != comm::status::ok) return false;
     if (!t.is_member()) {
         refuse_thread(t);
@@ -71,14 +71,14 @@ bool plan::start_with(Fill&& fill, team t, packing whose, const comm::joint_sour
 }
 
 template <class Fill, class Offer>
-bool plan::start_offering(Fill& fill, team t, Offer&& offer) noexcept {
+bool plan_core::start_offering(Fill& fill, team t, Offer&& offer) noexcept {
     if (!joint_.any() || t.size > 1) return start_with(fill, t); // a team's members copy together already
     comm::joint_source source;
     return start_with(fill, t, packing::by_share, offer(source) ? &source : nullptr);
 }
 
 template <class Fill>
-bool plan::start_as_member(Fill&& fill, team t, packing whose, std::uint64_t stamp) noexcept {
+bool plan_core::start_as_member(Fill&& fill, team t, packing whose, std::uint64_t stamp) noexcept {
     packing_team& threads = *team_;
     const std::uint64_t epoch = epoch_ + 1;
     if (t.index == 0) threads.note_begun(t, epoch);
@@ -120,13 +120,7 @@ bool plan::start_as_member(Fill&& fill, team t, packing whose, std::uint64_t sta
 }
 
 template <class T>
-void plan::start(const lattice::field<T>& x, team t) noexcept {
-    const lattice::field<T>* const one = &x;
-    start(std::span<const lattice::field<T>* const>(&one, 1), t);
-}
-
-template <class T>
-void plan::start(std::span<const lattice::field<T>* const> xs, team t) noexcept {
+void plan_core::start(std::span<const lattice::field<T>* const> xs, team t) noexcept {
     static_assert(sizeof(T) == 4 || sizeof(T) == 8, "the built-in copy moves components of 4 or 8 bytes");
     for (const lattice::field<T>* x : xs)
         if (const source_field source = source_of(x); !accepted_.fits(source)) return refuse_fields(xs.size(), &source);
@@ -151,35 +145,7 @@ void plan::start(std::span<const lattice::field<T>* const> xs, team t) noexcept 
 }
 
 template <class T>
-std::span<const T> plan::ghosts(face f, int field) const noexcept {
-    static_assert(std::is_trivially_copyable_v<T>, "messages hold bytes");
-    const int message = message_of_[f.index()];
-    if (message < 0 || ghost(f) == nullptr) return {};
-    const auto sites = static_cast<std::size_t>(messages_[message].ghost_sites);
-    return {reinterpret_cast<const T*>(ghost(f, field)), sites * options_.bytes_per_site / sizeof(T)};
-}
-
-template <class T>
-comm::status plan::ensure_halo(const lattice::field<T>& x) noexcept {
-    const lattice::field<T>* const one = &x;
-    return ensure_halo(std::span<const lattice::field<T>* const>(&one, 1));
-}
-
-template <class T>
-comm::status plan::ensure_halo(std::span<const lattice::field<T>* const> xs) noexcept {
-    if (is_fresh(xs)) return status_.tell();
-    start(xs);
-    return finish();
-}
-
-template <class T>
-void plan::require_fresh(const lattice::field<T>& x) const {
-    require_fresh(source_of(x), x.version(), 0, sent_.size());
-}
-
-template <class T>
-void plan::require_fresh(std::span<const lattice::field<T>* const> xs) const {
-    (void)*team_; // throws if it was moved from
+void plan_core::require_fresh(std::span<const lattice::field<T>* const> xs) const {
     if (xs.size() != sent_.size()) throw_other_number(xs.size());
     for (std::size_t i = 0; i < xs.size(); ++i)
         require_fresh(source_of(xs[i]), xs[i] != nullptr ? xs[i]->version() : 0, i, i + 1);

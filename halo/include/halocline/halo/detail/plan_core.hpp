@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// What halo::plan consists of, at an address that stays the same when the plan is moved. plan.hpp has the contract of
+// each call.
+#pragma once
+
+#include <halocline/comm/channel_set.hpp>
+#include <halocline/comm/job.hpp>
+#include <halocline/comm/status.hpp>
+#include <halocline/halo/detail/exchange_times.hpp>
+#include <halocline/halo/detail/field_check.hpp>
+#include <halocline/halo/detail/joint_faces.hpp>
+#include <halocline/halo/detail/message_seal.hpp>
+#include <halocline/halo/detail/message_writer.hpp>
+#include <halocline/halo/detail/packing_team.hpp>
+#include <halocline/halo/detail/path_watch.hpp>
+#include <halocline/halo/detail/sent_field.hpp>
+#include <halocline/halo/detail/sticky_status.hpp>
+#include <halocline/halo/field_view.hpp>
+#include <halocline/halo/plan_options.hpp>
+#include <halocline/halo/plan_statistics.hpp>
+#include <halocline/halo/team.hpp>
+#include <halocline/lattice/decomposition.hpp>
+#include <halocline/lattice/field.hpp>
+#include <halocline/lattice/geometry.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace halocline::halo {
+
+class chosen_sites;
+
+class plan_core {
+  public:
+    plan_core(const comm::job& j, const lattice::decomposition& cut, plan_options options);
+    plan_core(const plan_core&) = delete;
+    plan_core& operator=(const plan_core&) = delete;
+    /// Tells of a misuse that no finish() has told.
+    ~plan_core();
+
+    // The calls of an exchange.
+    template <class Pack>
+    void start_packed(Pack& pack, team t) noexcept;
+    template <class T>
+    void start(std::span<const lattice::field<T>* const> xs, team t) noexcept;
+    void start_bytes(const std::byte* values, team t) noexcept;
+    void start_filled(team t) noexcept;
+    void refuse_start(const char* why) noexcept { status_.misuse(why); }
+    [[nodiscard]] std::byte* target(face f) noexcept;
+    [[nodiscard]] bool test() noexcept;
+    [[nodiscard]] comm::status finish(team t) noexcept;
+    void finish_or_throw();
+    [[nodiscard]] std::span<const face> completed() noexcept;
+
+    // What the ghosts are of.
+    template <class T>
+    [[nodiscard]] bool is_fresh(const lattice::field<T>& x) const noexcept {
+        const auto is_x = [&](const sent_field& sent) { return sent.is_fresh(x.data(), x.version(), epoch_); };
+        return std::ranges::any_of(sent_, is_x) && !team_->in_flight(epoch_);
+    }
+    template <class T>
+    [[nodiscard]] bool is_fresh(std::span<const lattice::field<T>* const> xs) const noexcept {
+        const auto is_of = [&](const sent_field& sent, const lattice::field<T>* x) {
+            return x != nullptr && sent.is_fresh(x->data(), x->version(), epoch_);
+        };
+        return std::ranges::equal(sent_, xs, is_of) && !team_->in_flight(epoch_);
+    }
+    template <class T>
+    void require_fresh(const lattice::field<T>& x) const {
+        require_fresh(source_of(x), x.version(), 0, sent_.size());
+    }
+    template <class T>
+    void require_fresh(std::span<const lattice::field<T>* const> xs) const;
+
+    // Looking at the plan.
+    [[nodiscard]] std::span<const plan_message> messages() const { return messages_; }
+    [[nodiscard]] int message_of(face f) const noexcept { return message_of_[f.index()]; }
+    [[nodiscard]] const std::byte* ghost(face f) const noexcept {
+        const int message = message_of(f);
+        return message < 0 ? nullptr : ghosts_[message];
+    }
+    [[nodiscard]] const std::byte* ghost(face f, int field) const noexcept {
+        const std::byte* const first = ghost(f);
+        if (first == nullptr) return nullptr;
+        return first + static_cast<std::size_t>(field) * ghost_bytes(f);
+    }
+    /// Of one field.  Pre: the face is exchanged.
+    [[nodiscard]] std::size_t ghost_bytes(face f) const noexcept {
+        return static_cast<std::size_t>(messages_[message_of(f)].ghost_sites) * options_.bytes_per_site;
+    }
+    [[nodiscard]] comm::status tell_status() noexcept { return status_.tell(); }
+    [[nodiscard]] std::uint64_t epoch() const noexcept { return epoch_; }
+    [[nodiscard]] const plan_options& options() const noexcept { return options_; }
+    [[nodiscard]] const lattice::decomposition& cut() const noexcept { return cut_; }
+    [[nodiscard]] const comm::job& job() const noexcept { return job_; }
+    [[nodiscard]] plan_statistics statistics() const { return times_.statistics(channels_); }
+    void reset_statistics() { times_.reset(channels_); }
+    [[nodiscard]] std::size_t slab_bytes() const { return channels_.memory_bytes(); }
+    [[nodiscard]] std::size_t staging_bytes() const;
+    [[nodiscard]] std::string describe() const;
+
+  private:
+    // Set-up (plan_setup.cpp, plan_paths.cpp).
+    /// Err: input_error, on every rank.
+    void check_options(const lattice::decomposition& cut) const;
+    /// Err: whatever options_.select throws.
+    void prepare_messages(const lattice::decomposition& cut, chosen_sites& chosen);
+    /// Err: input_error: the size of a message would overflow.
+    void refuse_wrapping_sizes() const;
+    void prepare_writers(const lattice::coordinate& extents);
+    /// What channels are asked to carry, by message; decides which messages both ends copy.
+    [[nodiscard]] std::vector<comm::channel_request> make_requests(const comm::costs& costs);
+    /// Collective.
+    void make_channels(const std::vector<comm::channel_request>& requests);
+    /// The costs by which paths are chosen; not measured if the choice depends on no time. Collective the first time.
+    [[nodiscard]] comm::costs path_costs() const;
+    [[nodiscard]] path wished_path() const;
+    /// Decides whether both ends copy this message, and says so in its request.
+    void choose_joint(std::size_t message, const comm::costs& costs, comm::channel_request& request);
+    void choose_paths(const comm::costs& costs);
+    /// How a message travels now.
+    [[nodiscard]] path path_now(std::size_t message) noexcept;
+
+    // Starting an exchange (plan_start.hpp).
+    /// Which members of a team pack a message.
+    enum class packing : std::uint8_t { by_share, by_caller };
+    /// All of start() except the packing, which is fill(channel, epoch, first, last) for sites of the channel's
+    /// message. False if nothing was started.
+    /// `source`: where receivers find what fill copies; null: they can't help with it.
+    template <class Fill>
+    bool start_with(Fill&& fill, team t, packing whose = packing::by_share,
+                    const comm::joint_source* source = nullptr) noexcept;
+    /// start_with() that lets receivers help if both ends copy messages: offer(source) says where what fill copies lies,
+    /// or returns false if they can't be told.
+    template <class Fill, class Offer>
+    bool start_offering(Fill& fill, team t, Offer&& offer) noexcept;
+    /// start_with() for a member of a team of several.
+    template <class Fill>
+    bool start_as_member(Fill&& fill, team t, packing whose, std::uint64_t stamp) noexcept;
+    /// Fills a message alone, or together with its receiver.
+    template <class Channel, class Fill>
+    void fill_message(Channel& channel, std::uint64_t epoch, Fill& fill) noexcept;
+    template <class Channel>
+    void seal(Channel& channel, std::uint64_t epoch) noexcept {
+        if (seal_.seals()) seal_.put(channel.target(epoch), writers_[channel.index()].bytes(), epoch);
+    }
+    /// Offers the messages to their receivers, before any is filled: they may be waiting.
+    void offer(const comm::joint_source& source, std::uint64_t epoch) noexcept;
+    template <class T>
+    [[nodiscard]] bool is_prepared_for(const lattice::field<T>& x) const noexcept {
+        return writers_.empty() || writers_.front().is_prepared_for(&x.order());
+    }
+
+    // Finishing it (plan.cpp).
+    comm::status wait() noexcept;
+    /// Copies pieces of messages that are on their way to this rank.
+    void help(std::uint64_t epoch) noexcept;
+    template <class Channel>
+    [[nodiscard]] bool is_intact(const Channel& channel, std::uint64_t epoch) const noexcept;
+    /// Checks the targets of the next exchange's messages, and changes their paths.  Pre: no team member is in start().
+    void review_paths() noexcept;
+
+    // What is wrong.
+    /// The status, which any member of a team may have made bad.
+    [[nodiscard]] comm::status state() const noexcept { return status_.load(); }
+    /// Refuses the input of start(), if it can't be sent; it may come from any member of a team.
+    void refuse_fields(std::size_t fields, const source_field* unfit) noexcept;
+    /// Refuses a call by a thread that is not a member, or a member's fault; nobody waits for the missing member.
+    void refuse_thread(const comm::wrong_call& call) noexcept {
+        status_.misuse(call);
+        team_->disband();
+    }
+    [[nodiscard]] std::string why_misused() const;
+
+    // Freshness (plan_report.cpp).
+    /// The checksum over all sites of a field that are sent.
+    [[nodiscard]] std::uint64_t checksum(const source_field& x) const noexcept;
+    /// Err: error unless the ghosts of one of the fields [first, last) of the messages match x as it is now.
+    void require_fresh(const source_field& x, std::uint64_t version, std::size_t first, std::size_t last) const;
+    [[noreturn]] void throw_other_number(std::size_t fields) const;
+
+    comm::job job_;
+    lattice::decomposition cut_;
+    plan_options options_;
+    std::vector<plan_message> messages_;
+    std::array<int, lattice::faces> message_of_{};
+    field_check accepted_;                // what start() may be given
+    std::vector<message_writer> writers_; // by message
+    message_seal seal_;
+    comm::channel_set channels_;
+    joint_faces joint_;
+    std::optional<packing_team> team_; // after the channels, which tell who may send
+
+    // The running exchange, and the last one.
+    std::uint64_t epoch_ = 0;      // finished exchanges; written by team member 0 while the others wait for it
+    sticky_status status_;         // state()
+    int broken_seal_ = -1;         // the message whose values did not match its seal
+    std::vector<sent_field> sent_; // by field: as passed to the last start() of fields
+    bool order_prepared_ = true;   // whether those fields are copied as prepared rather than site by site
+    std::array<const std::byte*, lattice::faces> ghosts_{}; // by message
+    std::array<face, lattice::faces> completed_{};          // room for completed()
+    std::array<std::uint64_t, lattice::faces> reported_{};  // by face: the exchange that completed() last reported
+    look_times looks_;                                      // for reviewing paths
+    exchange_times times_;                                  // of member 0 of a team
+};
+
+} // namespace halocline::halo
+
+#include <halocline/halo/detail/plan_start.hpp> // IWYU pragma: export
