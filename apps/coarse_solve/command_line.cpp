@@ -65,7 +65,7 @@ command_line read_command_line(const program& p, int argc, const char* const* ar
     add_text_flag(cli, "--json", result.json, "FILE", "write the result as one JSON object to this file");
 
     p.parse(cli, argc, argv);
-    result.reader.read_surroundings(result.config);
+    result.reader.read_surroundings(result.config, config::other_sections::refused);
     for (std::size_t i = 0; i < flags.size(); ++i) {
         if (options[i]->count() == 0) continue;
         refuse_empty(flags[i].name, texts[i], flags[i].value);

@@ -22,10 +22,10 @@ comm::job_options job_options_of_environment(const std::string& transport_flag) 
     return options;
 }
 
-void settings_reader::read_surroundings(const std::string& config) {
+void settings_reader::read_surroundings(const std::string& config, config::other_sections others) {
     try {
         read_file_of_environment();
-        if (!config.empty()) read_file(config, config::other_sections::refused);
+        if (!config.empty()) read_file(config, others);
         read_environment();
     } catch (const config_error& e) {
         for (const char* other : {".kappa", ".mass", "_KAPPA", "_MASS"})

@@ -126,7 +126,7 @@ int info(program& p, int argc, const char* const* argv) {
     p.parse(cli, argc, argv);
 
     settings_reader reader;
-    reader.read_surroundings(config);
+    reader.read_surroundings(config, config::other_sections::left_alone);
     if (!transport.empty()) reader.set("comm.transports", transport, "--transport");
     reader.check();
     const comm::job& j = p.join(job_options_of(reader.values()));

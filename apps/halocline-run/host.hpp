@@ -57,8 +57,8 @@ class host {
     [[nodiscard]] virtual int pid_of(int) const { return 0; }
     /// "rank 2 (pid 4711, running)", or less.
     [[nodiscard]] virtual std::string describe(int rank) const { return "rank " + std::to_string(rank); }
-    /// "rank 2 (pid 4711, running), rank 3 (pid 4712, sleeping)": the ranks that have not ended, if known.
-    [[nodiscard]] virtual std::string unfinished() const { return ""; }
+    /// "rank 2 (pid 4711, running), rank 3 (pid 4712, sleeping)": the ranks that have not ended.
+    [[nodiscard]] virtual std::string unfinished() const = 0;
     /// Waits until `until` for whatever its ranks have started to end, and kills the rest: "heat4d (pid 4711)", "":
     /// nothing was left.  Pre: its ranks have ended.
     virtual std::string end_leftovers(std::chrono::steady_clock::time_point) { return ""; }

@@ -311,7 +311,8 @@ void launcher::name_the_unfinished() const {
     }
     if (dead.empty())
         dead = "the ranks were told to end"; // by a signal or the time limit; those left are stopped, or ignore it
-    for (const auto& h : hosts_) unfinished += h->unfinished();
+    for (const auto& h : hosts_)
+        if (h->running() > 0) unfinished += (unfinished.empty() ? "" : ", ") + h->unfinished();
     if (unfinished.empty()) return;
     const double s = std::chrono::duration<double>(clock_type::now() - grace_began_).count();
     std::fprintf(stderr, "halocline-run: %s; not ended %.0f s later, and killed now: %s\n", dead.c_str(), s,

@@ -15,6 +15,7 @@
 #include <sstream>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <system_error>
 #include <unistd.h>
 
 namespace halocline::app {
@@ -23,6 +24,15 @@ namespace {
 
 constexpr int host_lost = 3;                // exit code of its ranks
 constexpr std::size_t longest_line = 65536; // of those that are kept together
+
+std::string working_directory() {
+    std::error_code failed;
+    const std::filesystem::path path = std::filesystem::current_path(failed);
+    if (failed)
+        throw input_error("the working directory, where ranks on other hosts start, too, can't be told: " +
+                          failed.message() + "; start from another");
+    return path.string();
+}
 
 std::string own_path() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
 
@@ -69,6 +79,7 @@ remote_host::remote_host(std::string host_name, const std::string& shell, const 
     : name_(std::move(host_name)), events_(events), first_(plan.first),
       running_(static_cast<std::size_t>(plan.count), true) {
     const std::vector<std::string> words = words_of(shell, name_);
+    const frames::order order{plan, working_directory(), variables()};
     for (const std::string& w : words) shell_ += (shell_.empty() ? "" : " ") + w;
     std::array<int, 2> pair{};
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) != 0) {
@@ -92,7 +103,6 @@ remote_host::remote_host(std::string host_name, const std::string& shell, const 
     socket_ = pair[0];
     fcntl(socket_, F_SETFL, O_NONBLOCK);
 
-    const frames::order order{plan, std::filesystem::current_path().string(), variables()};
     frames::append(outgoing_, frames::start, comm::to_wire(order));
 }
 
@@ -211,6 +221,13 @@ void remote_host::answer(std::string_view bytes) {
 void remote_host::signal(int number) {
     frames::append(outgoing_, frames::signal, comm::to_wire(frames::number{number}));
     send_queued(socket_, outgoing_);
+}
+
+std::string remote_host::unfinished() const {
+    std::string all;
+    for (std::size_t i = 0; i < running_.size(); ++i)
+        if (running_[i]) all += (all.empty() ? "" : ", ") + describe(first_ + static_cast<int>(i)) + " on " + name_;
+    return all;
 }
 
 int remote_host::running() const { return static_cast<int>(std::count(running_.begin(), running_.end(), true)); }

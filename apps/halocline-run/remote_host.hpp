@@ -26,6 +26,7 @@ class remote_host final : public host {
     void answer(std::string_view bytes) override;
     void signal(int number) override;
     [[nodiscard]] int running() const override;
+    [[nodiscard]] std::string unfinished() const override;
     void abandon() override;
     [[nodiscard]] std::string name() const override { return name_; }
     /// Why there is no agent, or why it can't start the ranks: bad input of the user.

@@ -120,27 +120,37 @@ constexpr std::array own_variables{
 
 constexpr std::string_view variable_prefix = "HALOCLINE_";
 
+std::string in_capitals(std::string text) {
+    std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+    return text;
+}
+
 /// "COMM" of HALOCLINE_COMM_PATH; "" without a second underscore.
 std::string section_of_variable(const std::string& variable) {
     const std::size_t end = variable.find('_', variable_prefix.size());
     return end == std::string::npos ? "" : variable.substr(variable_prefix.size(), end - variable_prefix.size());
 }
 
-/// Is the variable this name with a letter wrong, of a long name two, or without its unit? What is nearly a short word
-/// may be another one: HALOCLINE_HOME is nearly HALOCLINE_NODE.
+/// Is the variable this name with a letter wrong, of a long name two, without its unit, or with what it is? What is
+/// nearly a short word may be another one: HALOCLINE_HOME is nearly HALOCLINE_NODE.
 bool is_nearly_variable(const std::string& variable, const std::string& name) {
     constexpr std::size_t long_name = 8;
+    if (variable == name + "_FILE" || variable == name + "_PATH") return true;
     const std::size_t most = name.size() - variable_prefix.size() >= long_name ? 2 : 1;
     return edit_distance(name, variable) <= most || name == variable + "_MS";
 }
 
+bool is_known_variable(const std::string& variable, const std::vector<key_name>& known) {
+    return std::ranges::count(other_variables, variable) > 0 || std::ranges::count(own_variables, variable) > 0 ||
+           std::ranges::count(known, variable, &key_name::environment) > 0 ||
+           std::ranges::count(known, variable, &key_name::short_variable) > 0;
+}
+
 /// What the setter of `variable` probably meant; "" if it is known, or may belong to anybody.
 std::string meant_by(const std::string& variable, const std::vector<key_name>& known) {
-    if (!variable.starts_with(variable_prefix) || std::ranges::count(other_variables, variable) > 0 ||
-        std::ranges::count(own_variables, variable) > 0 ||
-        std::ranges::count(known, variable, &key_name::environment) > 0 ||
-        std::ranges::count(known, variable, &key_name::short_variable) > 0)
-        return "";
+    if (is_known_variable(variable, known)) return "";
+    if (const std::string upper = in_capitals(variable); is_known_variable(upper, known)) return upper;
+    if (!variable.starts_with(variable_prefix)) return "";
     const std::string section = section_of_variable(variable);
     const auto is_of_section = [&](const key_name& k) { return section_of_variable(k.environment()) == section; };
     const auto is_of_near_section = [&](const key_name& k) { // a short name may be another program's
@@ -171,9 +181,8 @@ std::string meant_by(const std::string& variable, const std::vector<key_name>& k
 
 std::string key_name::environment() const {
     std::string text = "HALOCLINE_" + section + "_" + name;
-    std::ranges::transform(text, text.begin(),
-                           [](unsigned char c) { return c == '.' ? '_' : static_cast<char>(std::toupper(c)); });
-    return text;
+    std::ranges::replace(text, '.', '_');
+    return in_capitals(std::move(text));
 }
 
 std::string name_in_file(const std::string& key_path) {

@@ -55,6 +55,26 @@ TEST(Launcher, EndsAJobWhoseOutputIsNotReadAndKeepsLittleOfIt) {
     EXPECT_LT(lines * 4001, 8U << 20); // a MiB in the launcher and in each agent; buffers of pipes and sockets
 }
 
+TEST(Launcher, NamesARankOfAnotherHostThatItKills) {
+    const scratch_folder scratch;
+    const auto run = run_command(on_two_hosts(scratch) + "-- sh -c 'if [ $HALOCLINE_RANK = 1 ]; then kill -9 $$; fi; "
+                                                         "while :; do :; done'");
+
+    EXPECT_TRUE(contains(run.err, ") died of signal 9; not ended ")) << run.err;
+    EXPECT_TRUE(contains(run.err, "killed now: rank 0 on A\n")) << run.err;
+}
+
+TEST(Launcher, SaysThatTheWorkingDirectoryIsGone) {
+    const scratch_folder scratch;
+    const std::string gone = scratch / "gone";
+    const auto run =
+        shell("mkdir " + gone + " && cd " + gone + " && rmdir " + gone + " && " + on_two_hosts(scratch) + "-- true");
+
+    EXPECT_EQ(run.exit_code, 2);
+    EXPECT_TRUE(contains(run.err, "halocline-run: the working directory")) << run.err;
+    EXPECT_TRUE(contains(run.err, "; start from another\n")) << run.err;
+}
+
 /// Each host prints 1.7 MB, in pieces that end within lines; the reader is late.
 TEST(Launcher, LinesOfTwoHostsArriveWholeAlsoIfTheyWaited) {
     const scratch_folder scratch;

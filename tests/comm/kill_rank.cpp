@@ -211,6 +211,14 @@ void compute_for(std::chrono::steady_clock::duration time) {
     }
 }
 
+/// Rank 1 dies while the others compute.
+int compute_beside_dead(const job& j) {
+    j.barrier();
+    if (j.rank() == 1) raise(SIGKILL);
+    compute_for(std::chrono::seconds(60));
+    return 0;
+}
+
 /// Adds numbers for `time`, as measured by rank 0; after 100 sums rank 1 does something else for `pause`.
 /// Returns 0, or 5 if a sum is wrong.
 int add_for(global_sum& sum, std::chrono::milliseconds time, std::chrono::milliseconds pause = {}) {
@@ -470,6 +478,7 @@ constexpr mode modes[]{
     {"closing", close_and_get_stuck},
     {"busy", end_after_other_work},
     {"computing", [](const job&) { return compute_for(std::chrono::seconds(60)), 0; }},
+    {"computing-beside-dead", compute_beside_dead},
     {"paused", sleep_until_signalled, true, set_paused_grace},
     {"add", [](const job& j) { return add_for(j, std::chrono::seconds(5)); }},
     {"add-twice", [](const job& j) { return add_in_two_threads(j, std::chrono::seconds(5)); }},

@@ -40,6 +40,16 @@ endif()
 # A rank of the kill tests that forks, started by the MPI launchers themselves.
 halocline_add_mpi_test(comm.mpi_forks TARGET comm_kill_test RANKS 3 ARGS rank mpi-forks)
 
+# A launcher may end a rank as soon as it sees that another has died, so its watchdog says at once who it is; what the
+# rank does not do can only be said later. Open MPI's leaves it the time.
+if(HALOCLINE_MPIRUN_OPENMPI)
+  add_test(NAME comm.told_at_once.openmpi
+    COMMAND ${HALOCLINE_MPIRUN_OPENMPI} --enable-recovery -n 2 $<TARGET_FILE:comm_kill_test> rank computing-beside-dead)
+  set_tests_properties(comm.told_at_once.openmpi PROPERTIES TIMEOUT 60 LABELS mpi PROCESSORS 2
+    ENVIRONMENT "${HALOCLINE_OPENMPI_ENVIRONMENT};HALOCLINE_COMM_TRANSPORTS=shm"
+    PASS_REGULAR_EXPRESSION "rank 1 [(][^)]*[)] died\n.*died while this rank computed, or was")
+endif()
+
 # No program links an MPI.
 add_test(NAME comm.mpi_is_not_linked COMMAND ldd $<TARGET_FILE:comm_mpi_world_test>)
 set_tests_properties(comm.mpi_is_not_linked PROPERTIES FAIL_REGULAR_EXPRESSION "libmpi;libmpich;libopen-" LABELS mpi)

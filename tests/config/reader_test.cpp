@@ -181,7 +181,10 @@ TEST_F(Reader, VariablesThatAreNearlyOursAreRefusedAndOthersAreNot) {
                                                           {"HALOCLINE_HM_STEPS", "HALOCLINE_HMC_STEPS"},
                                                           {"HALOCLINE_HMCDEVICE", "HALOCLINE_HMC_DEVICE"},
                                                           {"HALOCLINE_GRACE", "HALOCLINE_GRACE_MS"},
-                                                          {"HALOCLINE_STAL_MS", "HALOCLINE_STALL_MS"}};
+                                                          {"HALOCLINE_STAL_MS", "HALOCLINE_STALL_MS"},
+                                                          {"HALOCLINE_CONFIG_FILE", "HALOCLINE_CONFIG"},
+                                                          {"HALOCLINE_hmc_steps", "HALOCLINE_HMC_STEPS"},
+                                                          {"halocline_hmc_steps", "HALOCLINE_HMC_STEPS"}};
     for (const auto& [variable, meant] : nearly)
         EXPECT_NE(
             refusal_of(variable).find(std::string("'") + variable + "'; the nearest known one is '" + meant + "'"),

@@ -89,7 +89,10 @@ bool watchdog::stopped_within(int ms) const {
 
 void watchdog::run() {
     if (!await_death()) return;
-    if (at_once_ && !core_.own_activity.knows_of_end.load(std::memory_order_relaxed)) say(own_report());
+    if (at_once_ && !core_.own_activity.knows_of_end.load(std::memory_order_relaxed)) {
+        said_at_once_ = own_report(time::none);
+        say(said_at_once_);
+    }
     await_end();
 }
 
@@ -152,7 +155,8 @@ bool watchdog::starved(double cpu_before, double grace) const {
 
 void watchdog::report_and_exit() {
     reporting_.lock();
-    say(report_of_rank_.empty() ? own_report() : report_of_rank_);
+    const std::string report = report_of_rank_.empty() ? own_report(time::enough) : report_of_rank_;
+    if (report != said_at_once_) say(report);
     _exit(launch::rank_lost);
 }
 
@@ -164,15 +168,18 @@ void watchdog::end_without_launcher() {
     _exit(launch::rank_lost);
 }
 
-std::string watchdog::own_report() const {
+std::string watchdog::own_report(time given) const {
     int awaited = core_.memory->record().awaited.load(std::memory_order_relaxed);
-    if (core_.own_activity.library_calls.load(std::memory_order_acquire) % 2 != 0)
-        awaited = core_.own_activity.library_call_for.load(std::memory_order_relaxed);
-    const std::string doing =
-        awaited == failure_record::nobody
-            ? " while this rank computed, or was in a call of another library: it did not ask for its messages since"
-            : " while this rank waited for " + core_.name_of(awaited) +
-                  ": a call of a network's library (MPI, libfabric, libibverbs) did not return";
+    const bool in_library = core_.own_activity.library_calls.load(std::memory_order_acquire) % 2 != 0;
+    if (in_library) awaited = core_.own_activity.library_call_for.load(std::memory_order_relaxed);
+    const bool waits = awaited != failure_record::nobody;
+    std::string doing;
+    if (waits) doing = " while this rank waited for " + (awaited >= 0 ? core_.name_of(awaited) : "several ranks");
+    // A rank that waits looks every millisecond, unless a library keeps it.
+    if (waits && (in_library || given == time::enough))
+        doing += ": a call of a network's library (MPI, libfabric, libibverbs) did not return";
+    if (!waits && given == time::enough)
+        doing = " while this rank computed, or was in a call of another library: it did not ask for its messages since";
     return core_.end_of_job(doing).text;
 }
 

@@ -50,7 +50,9 @@ class watchdog {
     [[nodiscard]] bool stopped_within(int ms) const;
     [[noreturn]] void report_and_exit();
     [[noreturn]] void end_without_launcher();
-    [[nodiscard]] std::string own_report() const;
+    /// What ended the job, and what the rank does; if it was given `time` to notice, also what it did not do.
+    enum class time : bool { none, enough };
+    [[nodiscard]] std::string own_report(time given) const;
 
     job_core& core_;
     std::chrono::milliseconds grace_;
@@ -61,6 +63,7 @@ class watchdog {
     std::mutex looking_, reporting_;
     bool blind_ = false;         // guarded by looking_: stop_looking() was called
     std::string report_of_rank_; // guarded by reporting_: the argument of leave_report_to_rank()
+    std::string said_at_once_;
     static constexpr int look_ms = 100;
     std::uint64_t call_ = 0; // activity::library_calls when last checked
     int looks_ = 0;          // checks during that call

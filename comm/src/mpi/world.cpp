@@ -4,8 +4,10 @@
 #include "control/wire.hpp"
 
 #include <halocline/base/error.hpp>
+#include <halocline/comm/detail/launch.hpp>
 
 #include <algorithm>
+#include <cstdlib>
 #include <exception>
 #include <map>
 #include <numeric>
@@ -94,9 +96,15 @@ void mpi_world::check_world_size(const mpi_launch& launch, const std::filesystem
                           version_ + " sees a world of " + std::to_string(ranks_) + " (" + path.string() +
                           "): start the program with the mpirun of " + version_ + ", or unset HALOCLINE_MPI");
     }
-    const bool may_be_alone = launch.communicator && !launch.title.empty() && module_->started_ranks() == 1;
-    const auto started = may_be_alone ? mpi_launch_from_environment() : std::nullopt;
-    // By the other MPI's launcher: N worlds of one rank each.
+    // Started by another launcher, the ranks are N worlds of one rank each.
+    if (!launch.communicator || launch.title.empty() || module_->started_ranks() != 1) return;
+    const auto started = mpi_launch_from_environment();
+    const char* const by_us = std::getenv(launch::ranks_variable);
+    if (!started && by_us != nullptr && std::string_view(by_us) != "1") {
+        throw input_error(std::string("MPI: halocline-run started ") + by_us + " ranks (" + launch::ranks_variable +
+                          "), but " + launch.evidence + ", which sees a world of 1: start it with the mpirun of " +
+                          version_ + ", or make the job by job::from_environment()");
+    }
     if (started && started->ranks > 1 && !started->title.empty() && started->title != launch.title) {
         throw input_error("MPI: the launcher is " + started->title + "'s and started " +
                           std::to_string(started->ranks) + " ranks (" + started->evidence + "), but " +

@@ -60,8 +60,9 @@ class settings_reader : public config::reader<settings> {
   public:
     settings_reader() : config::reader<settings>(setting_keys()) {}
     /// Reads $HALOCLINE_CONFIG, `config` (a file named as an argument, "" if there is none), and the variables.
+    /// others: sections of other programs in `config`.
     /// Err: config_error.
-    void read_surroundings(const std::string& config);
+    void read_surroundings(const std::string& config, config::other_sections others);
     /// Checks that values fit together.  Err: config_error.
     void check() const;
 };
