@@ -30,17 +30,34 @@ class run_walk {
     [[nodiscard]] std::int64_t position() const { return entry_->first + run_ * entry_->stride + site_; }
     /// Sites from here to the end of the run.
     [[nodiscard]] std::int32_t left() const { return entry_->sites - site_; }
+    /// Parts of so many sites at equal distances: `count` of them, the first of which begins here.
+    struct parts {
+        std::int32_t count;
+        std::int64_t stride; ///< if there are several
+    };
     /// Pre: sites <= left().
-    void advance(std::int32_t sites) {
-        site_ += sites;
-        if (site_ < entry_->sites) return;
-        site_ = 0;
-        if (++run_ < entry_->count) return;
+    [[nodiscard]] parts parts_of(std::int32_t sites) const {
+        return is_run(sites) ? parts{entry_->count - run_, entry_->stride} : parts{left() / sites, sites};
+    }
+    /// Walks over `count` of these parts.
+    void advance(std::int32_t sites, std::int32_t count = 1) {
+        if (is_run(sites)) {
+            run_ += count;
+        } else {
+            site_ += sites * count;
+            if (site_ < entry_->sites) return;
+            site_ = 0;
+            ++run_;
+        }
+        if (run_ < entry_->count) return;
         run_ = 0;
         ++entry_;
     }
 
   private:
+    /// Are the next so many sites a whole run?
+    [[nodiscard]] bool is_run(std::int32_t sites) const { return site_ == 0 && sites == entry_->sites; }
+
     const position_run* entry_;
     const position_run* end_;
     std::int32_t run_ = 0, site_ = 0;
