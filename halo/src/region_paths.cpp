@@ -82,6 +82,7 @@ double shared_lines(const position_list& ghosts, const field_view& field, const 
 region_paths::region_paths(const comm::job& j, const std::vector<binding>& bindings, const region_plan_options& options,
                            const comm::costs& costs, const std::vector<region_end>& ends)
     : j_(j), bindings_(bindings), options_(options), costs_(costs) {
+    if (std::ranges::none_of(ends, [&](const region_end& end) { return may_share_lines(end); })) return;
     for (std::size_t f = 0; f < fields().source.size(); ++f)
         sent_.push_back(sent_sites(ends, f, *fields().source[f].order));
 }
@@ -165,7 +166,7 @@ message_outline region_paths::seen_from_here(const region_end& end) const {
         seen.in_runs = seen.in_runs || fills_in_runs(runs, bytes, site_bytes);
     }
     if (end.over_network) return seen;
-    seen.shared_lines = lines_shared_by(end);
+    if (may_share_lines(end)) seen.shared_lines = lines_shared_by(end);
     seen.filled = lines_filled_by(end);
     return seen;
 }
@@ -190,9 +191,12 @@ std::shared_ptr<const comm::direct_memory> region_paths::registered(const region
     return place == registered_.end() ? nullptr : place->second;
 }
 
-double region_paths::lines_shared_by(const region_end& end) const {
+bool region_paths::may_share_lines(const region_end& end) const {
     const bool dear = costs_.scattered_line_seconds > costs_.cached.line_seconds;
-    if (!dear || end.peer == j_.rank()) return 0; // whatever their number; or between this core and itself
+    return dear && !end.over_network && end.peer != j_.rank(); // this core shares nothing with itself
+}
+
+double region_paths::lines_shared_by(const region_end& end) const {
     // Pairs count for small messages only: packed, 98 KB each way take 0.75 of the time in a step, but 2.4 times as long
     // alone (Cascade Lake, 8^4 sites of 192 bytes cut in x); 12 KB take 0.6 and 0.95. Of those that outgrow the
     // second-level cache the second copy takes several times as long as the costs say.
