@@ -53,11 +53,16 @@ position_set sent_sites(const std::vector<region_end>& ends, std::size_t f, cons
     return sent;
 }
 
+/// Where its first byte lies in a line, and in a pair of lines.
+std::int64_t start_in_lines(const field_view& field) {
+    return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(field.data) % (2 * line));
+}
+
 /// Calls visit(begin, end, first, last) for each run of sites [first, last) in a field without lanes; it takes the bytes
 /// [begin, end), counted from the start of a line, and of a pair of lines.
 template <class Visit>
 void for_each_stretch(const position_list& sites, const field_view& field, Visit visit) {
-    const auto start = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(field.data) % (2 * line));
+    const std::int64_t start = start_in_lines(field);
     const auto bytes = static_cast<std::int64_t>(field.shape.bytes());
     for (const position_run& r : sites.runs())
         for (std::int64_t i = 0; i < r.count; ++i) {
@@ -216,9 +221,12 @@ comm::written_lines region_paths::lines_filled_by(const region_end& end) const {
     for (std::size_t f = 0; f < end.in.size(); ++f) {
         const field_view& field = fields().destination[f];
         if (field.order->lane_width() > 1) return {};
-        for_each_stretch(end.in[f], field,
-                         [&](std::int64_t begin, std::int64_t stop, auto...) { add_lines(all, begin, stop); });
-        const std::size_t bytes = static_cast<std::size_t>(end.in[f].size()) * field.shape.bytes();
+        const auto site_bytes = static_cast<std::int64_t>(field.shape.bytes());
+        for (const position_run& r : end.in[f].runs()) {
+            const std::int64_t begin = start_in_lines(field) + r.first * site_bytes;
+            add_lines(all, begin, begin + r.sites * site_bytes, r.stride * site_bytes, r.count);
+        }
+        const auto bytes = static_cast<std::size_t>(end.in[f].size() * site_bytes);
         all.in_runs = all.in_runs || are_short(end.in[f].count_runs(), bytes);
     }
     return all;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Positions that are collected by many runs at once make the same list as one by one.
+// Many runs at once: collected, they make the same list as one by one; they fill as many lines.
 #include "region_transfers.hpp"
 #include "run_collector.hpp"
+#include "run_walk.hpp"
 
 #include <gtest/gtest.h>
 
@@ -108,5 +109,20 @@ TEST(RunCollector, AFaceOfABoxTakesAnEntryPerPlaneAtMost) {
         t.boxes.push_back(halo::box_in(face, array));
 
         EXPECT_EQ(std::ssize(positions(t, *order).runs()), mu == 0 ? 16 * 16 : 16);
+    }
+}
+
+TEST(RunWalk, ManyRunsFillAsManyLinesAtOnceAsOneByOne) {
+    std::mt19937 g(seed + 2);
+    for (int k = 0; k < 5000; ++k) {
+        const std::int64_t begin = 8192 + drawn(g, 0, 200), bytes = drawn(g, 1, 300), step = drawn(g, -100, 500);
+        const int count = drawn(g, 0, 80);
+        comm::written_lines one_by_one, at_once;
+        for (int i = 0; i < count; ++i) halo::add_lines(one_by_one, begin + i * step, begin + i * step + bytes);
+
+        halo::add_lines(at_once, begin, begin + bytes, step, count);
+
+        ASSERT_EQ(at_once.whole, one_by_one.whole) << "case " << k;
+        ASSERT_EQ(at_once.part, one_by_one.part) << "case " << k;
     }
 }
