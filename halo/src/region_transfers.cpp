@@ -34,16 +34,16 @@ void check_site(std::int64_t site, const lattice::site_order& order, const trans
 }
 
 void check_box(const strided_box& box, const lattice::site_order& order, const transfer& t, const std::string& who) {
-    const std::string extents = lattice::to_string(box.extents);
+    const auto extents = [&] { return lattice::to_string(box.extents); };
     if (std::ranges::any_of(box.extents, [](int e) { return e < 0; }))
-        throw input_error(who + "a box of " + extents + ": extents must be 0 or more, " + in_transfer(t));
+        throw input_error(who + "a box of " + extents() + ": extents must be 0 or more, " + in_transfer(t));
     if (std::ranges::count(box.extents, 0) > 0) return;
     std::int64_t sites = 1, low = box.first, high = box.first;
     check_site(box.first, order, t, who);
     for (int mu = 0; mu < lattice::dimensions; ++mu) {
         sites *= box.extents[mu]; // below 2^62
         if (sites > most_sites)
-            throw input_error(who + "a box of " + extents + " has more than " + std::to_string(most_sites) +
+            throw input_error(who + "a box of " + extents() + " has more than " + std::to_string(most_sites) +
                               " sites, " + in_transfer(t));
         if (box.extents[mu] == 1) continue;
         const std::int64_t stride = box.strides[mu], volume = order.volume();
