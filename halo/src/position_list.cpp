@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/halo/detail/position_list.hpp>
 
+#include "run_collector.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -22,18 +24,8 @@ position_list position_list::counted(std::int64_t sites) {
 }
 
 void position_list::append(std::int64_t first, std::int64_t last) {
-    if (first == last) return;
-    const auto sites = static_cast<std::int32_t>(last - first);
-    size_ += sites;
-    if (!runs_.empty() && runs_.back().sites == sites) {
-        position_run& r = runs_.back();
-        if (r.count == 1) r.stride = first - r.first;
-        if (first == r.first + r.count * r.stride) {
-            ++r.count;
-            return;
-        }
-    }
-    runs_.push_back({first, 0, sites, 1});
+    size_ += last - first;
+    append_run(runs_, first, last);
 }
 
 std::int64_t position_list::count_runs() const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A set of storage positions: one bit each, in pages of 512, of which only those with a member exist. So its memory
+// A set of storage positions: one bit each, in pages of 2048, of which only those with a member exist. So its memory
 // follows its members, not the storage that they lie in.
 #pragma once
 
@@ -17,59 +17,87 @@ class position_set {
   public:
     /// Adds all positions of the list. Returns one that occurred before, in the set or in the list; -1 if none did.
     std::int64_t add(const position_list& list) {
-        std::int64_t repeated = -1, number = -1;
-        page* bits = nullptr; // the page of that number: neighbours mostly share one
-        for_each_word(list, [&](std::int64_t word, std::uint64_t mask) {
-            if (word / page_words != number) bits = &pages_[number = word / page_words];
-            std::uint64_t& w = (*bits)[static_cast<std::size_t>(word % page_words)];
-            if (repeated < 0 && (w & mask) != 0) repeated = word * word_bits + std::countr_zero(w & mask);
-            w |= mask;
+        std::int64_t repeated = -1;
+        std::uint64_t current = none;
+        page* words = nullptr; // of the current page: neighbours mostly share one
+        for_each_word(list, [&](std::uint64_t number, std::uint64_t bits) {
+            if (number / page_words != current) words = &pages_[current = number / page_words];
+            std::uint64_t& word = (*words)[number % page_words];
+            if ((word & bits) != 0 && repeated < 0) repeated = first_of(number, word & bits);
+            word |= bits;
         });
         return repeated;
     }
     /// A position of the list that is in the set; -1 if there is none.
     [[nodiscard]] std::int64_t common(const position_list& list) const {
-        std::int64_t found = -1, number = -1;
-        const page* bits = nullptr;
-        for_each_word(list, [&](std::int64_t word, std::uint64_t mask) {
-            if (word / page_words != number) bits = page_of(number = word / page_words);
-            if (found >= 0 || bits == nullptr) return;
-            if (const std::uint64_t w = (*bits)[static_cast<std::size_t>(word % page_words)] & mask; w != 0)
-                found = word * word_bits + std::countr_zero(w);
+        std::int64_t found = -1;
+        std::uint64_t current = none;
+        const page* words = nullptr;
+        for_each_word(list, [&](std::uint64_t number, std::uint64_t bits) {
+            if (number / page_words != current) words = page_of(current = number / page_words);
+            if (words == nullptr) return;
+            const std::uint64_t word = (*words)[number % page_words];
+            if ((word & bits) != 0 && found < 0) found = first_of(number, word & bits);
         });
         return found;
     }
     [[nodiscard]] bool contains(std::int64_t position) const {
         if (position < 0) return false;
-        const page* const bits = page_of(position / word_bits / page_words);
-        return bits != nullptr &&
-               ((*bits)[static_cast<std::size_t>(position / word_bits % page_words)] >> (position % word_bits) & 1) !=
-                   0;
+        const auto bit = static_cast<std::uint64_t>(position);
+        const page* const bits = page_of(bit / word_bits / page_words);
+        return bits != nullptr && ((*bits)[bit / word_bits % page_words] >> bit % word_bits & 1) != 0;
     }
 
   private:
-    static constexpr std::int64_t word_bits = 64, page_words = 8;
+    static constexpr std::int64_t word_bits = 64;
+    static constexpr std::uint64_t page_words = 32, all = ~std::uint64_t{0}, none = all;
     using page = std::array<std::uint64_t, page_words>;
 
-    /// Calls use(word, mask) for the words of 64 positions in which each run lies.
+    /// The first position of a word whose bit is set.
+    static std::int64_t first_of(std::uint64_t number, std::uint64_t bits) {
+        return static_cast<std::int64_t>(number * word_bits) + std::countr_zero(bits);
+    }
+    /// 1 to 64 of them.
+    static constexpr std::uint64_t low_bits(std::int64_t bits) { return all >> (word_bits - bits); }
+
+    /// Calls use(number, bits) for the words in which the list's runs lie, with their bits there. A word may occur several
+    /// times, with other bits unless the list repeats a position.
     template <class Use>
     static void for_each_word(const position_list& list, Use&& use) {
-        for (const position_run& r : list.runs())
-            for (std::int64_t i = 0; i < r.count; ++i) {
-                const std::int64_t first = r.first + i * r.stride, last = first + r.sites;
-                for (std::int64_t word = first / word_bits; word * word_bits < last; ++word) {
-                    const std::int64_t from = std::max(first - word * word_bits, std::int64_t{0}),
-                                       to = std::min(last - word * word_bits, word_bits);
-                    use(word, ~std::uint64_t{0} << from & ~std::uint64_t{0} >> (word_bits - to));
-                }
-            }
+        for_each_part(list, [&](std::int64_t first, std::uint64_t bits) {
+            const auto begin = static_cast<std::uint64_t>(first), number = begin / word_bits, shift = begin % word_bits;
+            use(number, bits << shift);
+            const std::uint64_t rest = shift > 0 ? bits >> (word_bits - shift) : 0;
+            if (rest != 0) use(number + 1, rest);
+        });
     }
-    [[nodiscard]] const page* page_of(std::int64_t number) const {
+    /// Calls use(first, bits) for parts of the list: the position `first`, which belongs to it, and those of the next 63
+    /// whose bits are set.
+    template <class Use>
+    static void for_each_part(const position_list& list, Use&& use) {
+        for (const position_run& r : list.runs()) {
+            if (r.sites > word_bits) {
+                for (std::int32_t i = 0; i < r.count; ++i)
+                    for (std::int64_t site = 0; site < r.sites; site += word_bits)
+                        use(r.first + i * r.stride + site, low_bits(std::min(r.sites - site, word_bits)));
+                continue;
+            }
+            // As many runs together as fit into a word.
+            const std::int64_t runs = r.stride < r.sites ? 1 : 1 + (word_bits - r.sites) / r.stride;
+            std::uint64_t bits = 0;
+            for (std::int64_t i = 0; i < runs; ++i) bits |= low_bits(r.sites) << i * r.stride;
+            for (std::int64_t i = 0; i < r.count; i += runs) {
+                if (r.count - i < runs) bits &= low_bits((r.count - 1 - i) * r.stride + r.sites);
+                use(r.first + i * r.stride, bits);
+            }
+        }
+    }
+    [[nodiscard]] const page* page_of(std::uint64_t number) const {
         const auto found = pages_.find(number);
         return found == pages_.end() ? nullptr : &found->second;
     }
 
-    std::unordered_map<std::int64_t, page> pages_;
+    std::unordered_map<std::uint64_t, page> pages_;
 };
 
 } // namespace halocline::halo

@@ -53,11 +53,16 @@ position_set sent_sites(const std::vector<region_end>& ends, std::size_t f, cons
     return sent;
 }
 
+/// Where its first byte lies in a line, and in a pair of lines.
+std::int64_t start_in_lines(const field_view& field) {
+    return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(field.data) % (2 * line));
+}
+
 /// Calls visit(begin, end, first, last) for each run of sites [first, last) in a field without lanes; it takes the bytes
 /// [begin, end), counted from the start of a line, and of a pair of lines.
 template <class Visit>
 void for_each_stretch(const position_list& sites, const field_view& field, Visit visit) {
-    const auto start = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(field.data) % (2 * line));
+    const std::int64_t start = start_in_lines(field);
     const auto bytes = static_cast<std::int64_t>(field.shape.bytes());
     for (const position_run& r : sites.runs())
         for (std::int64_t i = 0; i < r.count; ++i) {
@@ -82,6 +87,7 @@ double shared_lines(const position_list& ghosts, const field_view& field, const 
 region_paths::region_paths(const comm::job& j, const std::vector<binding>& bindings, const region_plan_options& options,
                            const comm::costs& costs, const std::vector<region_end>& ends)
     : j_(j), bindings_(bindings), options_(options), costs_(costs) {
+    if (std::ranges::none_of(ends, [&](const region_end& end) { return may_share_lines(end); })) return;
     for (std::size_t f = 0; f < fields().source.size(); ++f)
         sent_.push_back(sent_sites(ends, f, *fields().source[f].order));
 }
@@ -165,7 +171,7 @@ message_outline region_paths::seen_from_here(const region_end& end) const {
         seen.in_runs = seen.in_runs || fills_in_runs(runs, bytes, site_bytes);
     }
     if (end.over_network) return seen;
-    seen.shared_lines = lines_shared_by(end);
+    if (may_share_lines(end)) seen.shared_lines = lines_shared_by(end);
     seen.filled = lines_filled_by(end);
     return seen;
 }
@@ -190,9 +196,12 @@ std::shared_ptr<const comm::direct_memory> region_paths::registered(const region
     return place == registered_.end() ? nullptr : place->second;
 }
 
-double region_paths::lines_shared_by(const region_end& end) const {
+bool region_paths::may_share_lines(const region_end& end) const {
     const bool dear = costs_.scattered_line_seconds > costs_.cached.line_seconds;
-    if (!dear || end.peer == j_.rank()) return 0; // whatever their number; or between this core and itself
+    return dear && !end.over_network && end.peer != j_.rank(); // this core shares nothing with itself
+}
+
+double region_paths::lines_shared_by(const region_end& end) const {
     // Pairs count for small messages only: packed, 98 KB each way take 0.75 of the time in a step, but 2.4 times as long
     // alone (Cascade Lake, 8^4 sites of 192 bytes cut in x); 12 KB take 0.6 and 0.95. Of those that outgrow the
     // second-level cache the second copy takes several times as long as the costs say.
@@ -212,9 +221,12 @@ comm::written_lines region_paths::lines_filled_by(const region_end& end) const {
     for (std::size_t f = 0; f < end.in.size(); ++f) {
         const field_view& field = fields().destination[f];
         if (field.order->lane_width() > 1) return {};
-        for_each_stretch(end.in[f], field,
-                         [&](std::int64_t begin, std::int64_t stop, auto...) { add_lines(all, begin, stop); });
-        const std::size_t bytes = static_cast<std::size_t>(end.in[f].size()) * field.shape.bytes();
+        const auto site_bytes = static_cast<std::int64_t>(field.shape.bytes());
+        for (const position_run& r : end.in[f].runs()) {
+            const std::int64_t begin = start_in_lines(field) + r.first * site_bytes;
+            add_lines(all, begin, begin + r.sites * site_bytes, r.stride * site_bytes, r.count);
+        }
+        const auto bytes = static_cast<std::size_t>(end.in[f].size() * site_bytes);
         all.in_runs = all.in_runs || are_short(end.in[f].count_runs(), bytes);
     }
     return all;

@@ -64,6 +64,8 @@ class region_paths {
                                            const message_outline& message) const;
     /// Registers the fields with the network of that end's peer, once.  False: registration failed.
     bool register_fields(const region_end& end);
+    /// Does it cost anything that ghosts of that message lie in cache lines of owned sites?
+    [[nodiscard]] bool may_share_lines(const region_end& end) const;
     /// Cache lines in which ghosts of that message lie next to owned sites of this rank.
     [[nodiscard]] double lines_shared_by(const region_end& end) const;
     /// Cache lines of this rank that the message fills, if no field has lanes.
@@ -74,7 +76,7 @@ class region_paths {
     const std::vector<binding>& bindings_;
     const region_plan_options& options_;
     const comm::costs& costs_;
-    std::vector<position_set> sent_;                                               // by field: what is sent
+    std::vector<position_set> sent_; // by field: what is sent, if a message may share lines
     std::map<std::string, std::shared_ptr<const comm::direct_memory>> registered_; // by transport; null: it failed
     std::string why_not_registered_;
 };

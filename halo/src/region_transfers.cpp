@@ -3,6 +3,7 @@
 
 #include "format_conversion.hpp"
 #include "position_set.hpp"
+#include "run_collector.hpp"
 #include "site_conversion.hpp"
 
 #include <halocline/base/enumerators.hpp>
@@ -33,16 +34,16 @@ void check_site(std::int64_t site, const lattice::site_order& order, const trans
 }
 
 void check_box(const strided_box& box, const lattice::site_order& order, const transfer& t, const std::string& who) {
-    const std::string extents = lattice::to_string(box.extents);
+    const auto extents = [&] { return lattice::to_string(box.extents); };
     if (std::ranges::any_of(box.extents, [](int e) { return e < 0; }))
-        throw input_error(who + "a box of " + extents + ": extents must be 0 or more, " + in_transfer(t));
+        throw input_error(who + "a box of " + extents() + ": extents must be 0 or more, " + in_transfer(t));
     if (std::ranges::count(box.extents, 0) > 0) return;
     std::int64_t sites = 1, low = box.first, high = box.first;
     check_site(box.first, order, t, who);
     for (int mu = 0; mu < lattice::dimensions; ++mu) {
         sites *= box.extents[mu]; // below 2^62
         if (sites > most_sites)
-            throw input_error(who + "a box of " + extents + " has more than " + std::to_string(most_sites) +
+            throw input_error(who + "a box of " + extents() + " has more than " + std::to_string(most_sites) +
                               " sites, " + in_transfer(t));
         if (box.extents[mu] == 1) continue;
         const std::int64_t stride = box.strides[mu], volume = order.volume();
@@ -73,25 +74,40 @@ void for_each_row(const strided_box& box, Use&& use) {
                 use(box.first + y * box.strides[1] + z * box.strides[2] + t * box.strides[3]);
 }
 
-/// Calls visit(first, last) for runs of storage positions of a transfer's sites, in message order.
-template <class Visit>
-void visit_positions(const transfer& t, const lattice::site_order& order, Visit& visit) {
-    const auto visit_site = [&](std::int64_t site) {
+/// Calls use(row, stride, rows) for rows of a box at equal distances, from the one whose first site is `row` on.
+template <class Use>
+void for_each_plane(const strided_box& box, Use&& use) {
+    int mu = 1; // along which there are several rows
+    while (mu + 1 < lattice::dimensions && box.extents[mu] == 1) ++mu;
+    strided_box planes = box;
+    const int rows = std::exchange(planes.extents[mu], 1);
+    if (rows > 0) for_each_row(planes, [&](std::int64_t row) { use(row, box.strides[mu], rows); });
+}
+
+/// Adds the storage positions of a transfer's sites, in message order.
+void collect_positions(const transfer& t, const lattice::site_order& order, run_collector& positions) {
+    const auto collect_site = [&](std::int64_t site) {
         const std::int64_t position = order.position(site);
-        visit(position, position + 1);
+        positions.add(position, position + 1);
     };
-    for (const std::int32_t site : t.sites) visit_site(site);
+    for (const std::int32_t site : t.sites) collect_site(site);
     for (const strided_box& box : t.boxes) {
-        const bool in_rows = order.is_lexicographic() && box.strides[0] == 1;
-        for_each_row(box, [&](std::int64_t row) {
-            if (in_rows) return visit(row, row + box.extents[0]);
-            for (int x = 0; x < box.extents[0]; ++x) visit_site(row + x * box.strides[0]);
-        });
+        const int sites = box.extents[0];
+        if (order.is_lexicographic() && box.strides[0] == 1)
+            for_each_plane(box, [&](std::int64_t row, std::int64_t stride, int rows) {
+                positions.add({row, stride, sites, rows});
+            });
+        else
+            for_each_row(box, [&](std::int64_t row) {
+                for (int x = 0; x < sites; ++x) collect_site(row + x * box.strides[0]);
+            });
     }
 }
 
 position_list positions(const transfer& t, const lattice::site_order& order) {
-    return position_list::of_runs([&](auto&& visit) { visit_positions(t, order, visit); });
+    run_collector all;
+    collect_positions(t, order, all);
+    return position_list(all.take());
 }
 
 /// Do both orders put all sites of these transfers in the same places?
@@ -318,6 +334,7 @@ sites_by_tag count_sites(const std::vector<transfer>& list, const by_tag& tags) 
 
 void compare_transfers(const sites_by_tag& sent, const sites_by_tag& expected, int from, int to,
                        const std::string& name) {
+    if (sent == expected) return;
     const auto text = [](const sites_by_tag& all, std::uint32_t tag) {
         const auto place = all.find(tag);
         return place == all.end() ? "nothing" : std::to_string(place->second) + " sites";
@@ -334,9 +351,9 @@ void compare_transfers(const sites_by_tag& sent, const sites_by_tag& expected, i
 }
 
 position_list positions(const std::vector<transfer>& list, const by_tag& tags, const lattice::site_order& order) {
-    return position_list::of_runs([&](auto&& visit) {
-        for (const auto& [tag, i] : tags) visit_positions(list[i], order, visit);
-    });
+    run_collector all;
+    for (const auto& [tag, i] : tags) collect_positions(list[i], order, all);
+    return position_list(all.take());
 }
 
 strided_box box_in(const lattice::box& part, const lattice::coordinate& array, const lattice::coordinate& every,

@@ -15,7 +15,7 @@ face face_towards(int mu, int step) { return {mu, step < 0 ? side::low : side::h
 
 /// Are there ghosts behind this face of `rank`?
 bool is_filled(const lattice::decomposition& cut, int rank, const shell_options& o, face f) {
-    return o.widths.behind(f) > 0 && !(cut.wraps(rank, f) && o.boundaries[f.mu] == lattice::boundary::open);
+    return o.widths.behind(f) > 0 && !(o.boundaries[f.mu] == lattice::boundary::open && cut.wraps(rank, f));
 }
 
 int neighbour(const lattice::decomposition& cut, int rank, const coordinate& d) {
@@ -143,7 +143,7 @@ std::complex<double> phase_along(const lattice::decomposition& cut, int rank, co
                                  const coordinate& direction) {
     std::complex<double> phase = 1;
     for (int mu = 0; mu < dimensions; ++mu) {
-        if (direction[mu] == 0 || !cut.wraps(rank, face_towards(mu, direction[mu]))) continue;
+        if (direction[mu] == 0 || o.phases[mu] == 1.0 || !cut.wraps(rank, face_towards(mu, direction[mu]))) continue;
         phase *= direction[mu] < 0 ? std::conj(o.phases[mu]) : o.phases[mu];
     }
     return phase;

@@ -10,25 +10,37 @@
 namespace halocline::halo {
 namespace {
 
+/// Appends a run to the last strip if it fits there.
+void append_run(std::vector<site_strip>& strips, const site_strip& run) {
+    if (!strips.empty() && strips.back().sites == run.sites) {
+        site_strip& s = strips.back();
+        if (s.count == 1) {
+            s.from_stride = run.from - s.from;
+            s.to_stride = run.to - s.to;
+        }
+        if (run.from == s.from + s.count * s.from_stride && run.to == s.to + s.count * s.to_stride) {
+            ++s.count;
+            return;
+        }
+    }
+    strips.push_back(run);
+}
+
 /// Greedy: the longest run common to both sides, followed by as many equal runs at the same distances as possible.
 std::vector<site_strip> strips_of(const position_list& from, const position_list& to) {
     std::vector<site_strip> strips;
     run_walk out(from), in(to);
-    std::int32_t sites = 0;
-    for (std::int64_t first = 0; first < from.size(); first += sites, out.advance(sites), in.advance(sites)) {
-        sites = std::min(out.left(), in.left());
-        if (!strips.empty() && strips.back().sites == sites) {
-            site_strip& s = strips.back();
-            if (s.count == 1) {
-                s.from_stride = out.position() - s.from;
-                s.to_stride = in.position() - s.to;
-            }
-            if (out.position() == s.from + s.count * s.from_stride && in.position() == s.to + s.count * s.to_stride) {
-                ++s.count;
-                continue;
-            }
-        }
-        strips.push_back({out.position(), in.position(), 0, 0, first, sites, 1});
+    for (std::int64_t first = 0; first < from.size();) {
+        const std::int32_t sites = std::min(out.left(), in.left());
+        append_run(strips, {out.position(), in.position(), 0, 0, first, sites, 1});
+        site_strip& s = strips.back();
+        const run_walk::parts left = out.parts_of(sites), right = in.parts_of(sites);
+        const bool goes_on = s.count > 1 && s.from_stride == left.stride && s.to_stride == right.stride;
+        const std::int32_t runs = goes_on ? std::min(left.count, right.count) : 1;
+        s.count += runs - 1;
+        first += std::int64_t{sites} * runs;
+        out.advance(sites, runs);
+        in.advance(sites, runs);
     }
     return strips;
 }

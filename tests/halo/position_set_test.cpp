@@ -12,12 +12,16 @@ using halocline::halo::position_set;
 
 namespace {
 
-/// Runs of up to 300 neighbours, some of them far away.
+/// Runs of up to 300 neighbours, alone or several short ones at equal distances, some of them far away.
 std::vector<std::int64_t> random_list(std::mt19937& g) {
     std::vector<std::int64_t> list;
     for (auto runs = g() % 5; runs > 0; --runs) {
-        const std::int64_t first = static_cast<std::int64_t>(g() % 2000) + (g() % 3 == 0 ? 2'000'000'000 : 0);
-        for (std::int64_t i = 0, sites = g() % 300; i < sites; ++i) list.push_back(first + i);
+        const std::int64_t first = 200 + static_cast<std::int64_t>(g() % 2000) + (g() % 3 == 0 ? 2'000'000'000 : 0);
+        const bool is_alone = g() % 2 == 0;
+        const std::int64_t sites = g() % (is_alone ? 300 : 20), count = is_alone ? 1 : g() % 20,
+                           stride = static_cast<std::int64_t>(g() % 90) - 10;
+        for (std::int64_t i = 0; i < count; ++i)
+            for (std::int64_t site = 0; site < sites; ++site) list.push_back(first + i * stride + site);
     }
     return list;
 }
