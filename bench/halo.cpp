@@ -217,7 +217,8 @@ void report_plan(const comm::job& j, const point& p, const machine_pace& pace, c
     line.add("claimed_ratio", costs.claimed_ratio);
     line.add("take_line_ns", 1e9 * costs.take_seconds);
     line.add("alone_us", 1e6 * costs.alone_seconds).add("joint_us", 1e6 * costs.joint_seconds);
-    line.add("flag_ns", pace.flag_ns).add("transfer_ns", pace.transfer_ns).add(facts.line());
+    line.add("flag_ns", pace.flag_ns).add("transfer_ns", pace.transfer_ns).add("core_ns", pace.core_ns);
+    line.add(facts.line());
     std::fprintf(json, "%s\n", line.text().c_str());
 }
 

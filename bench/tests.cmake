@@ -2,6 +2,10 @@
 # Tests of the benches: that each runs for a second, what it writes, and what it refuses.
 include(HaloclineMpiTest) # finds the launchers
 
+# Which slices are compared.
+halocline_add_test(bench.rounds_test SOURCES ${PROJECT_SOURCE_DIR}/tests/bench/rounds_test.cpp
+                   LINK halocline_bench_support LABELS bench)
+
 # Runs a bench for a second: bench.<question>, on RANKS ranks (default: without halocline-run). The timeout of 300 s is
 # for hangs: on a busy machine each exchange may take a time slice (bench.p2p.openmpi: 37 s).
 function(halocline_add_bench_test question)

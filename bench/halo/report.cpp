@@ -74,6 +74,7 @@ void report::write_json(const char* bench, const point& p, const entry& e, const
     line.add("us_median", median(s.us[measure])).add("us_p95", quantile(s.us[measure], 0.95));
     // Up to here the keys are a fixed interface, in this order; the rest is additional.
     line.add("us_min", quantile(s.us[measure], 0)).add("transfer_ns", median(s.transfer_ns));
+    line.add("core_ns", median(s.core_ns));
     line.add("measure", measures[measure]).add("machine", speed == outcome::fast ? "fast" : "slow");
     if (!e.settings.empty()) line.add("settings", e.settings);
     if (e.who.who != "ours") line.add("beside", transport_);

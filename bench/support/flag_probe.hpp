@@ -37,6 +37,7 @@ int spins_of(const comm::job& j);
 struct machine_pace {
     double flag_ns = 0;     ///< one way
     double transfer_ns = 0; ///< round trip of a cache line that one core fills and the other reads, repeatedly
+    double core_ns = 0;     ///< a fixed piece of work on the slowest core (support/core_probe.hpp)
     [[nodiscard]] bool fast() const { return transfer_ns < 8; }
 };
 
@@ -44,7 +45,7 @@ struct machine_pace {
 class flag_probe {
   public:
     explicit flag_probe(const comm::job& j);
-    /// Collective: result of the slowest pair; zeros on a single rank.
+    /// Collective: result of the slowest pair, zeros on a single rank; of the slowest core.
     machine_pace operator()(double seconds);
     /// More ranks than cores: flags wait for the scheduler.
     [[nodiscard]] bool crowded() const { return spins_ < 2000; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The facts about a job with which lines of JSON end, for benches that take no turns: also how fast flags are.
+// The facts about a job with which lines of JSON end, for benches that take no turns: also how fast flags and cores are.
 #pragma once
 
 #include "support/flag_probe.hpp"
@@ -43,10 +43,11 @@ class probed_facts {
     void probe() {
         if (probe_) pace_ = (*probe_)(5e-3);
     }
-    /// "flag_ns", "transfer_ns" if they were probed; then those of run_facts.
+    /// "flag_ns", "transfer_ns", "core_ns" if they were probed; then those of run_facts.
     [[nodiscard]] json_line line() const {
         json_line facts;
-        if (pace_) facts.add("flag_ns", pace_->flag_ns).add("transfer_ns", pace_->transfer_ns);
+        if (pace_)
+            facts.add("flag_ns", pace_->flag_ns).add("transfer_ns", pace_->transfer_ns).add("core_ns", pace_->core_ns);
         return facts.add(facts_.line());
     }
     /// What is measured, if somebody said so on the command line.

@@ -6,22 +6,20 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <set>
+#include <utility>
 
 namespace halocline::bench {
 
-void series::add(const slice_times& times, const machine_pace& before, const machine_pace& after) {
-    append({.slices = 1,
-            .flag_ns = {before.flag_ns, after.flag_ns},
-            .transfer_ns = {before.transfer_ns, after.transfer_ns},
-            .us = times});
-}
-
-void series::append(const series& other) {
-    slices += other.slices;
-    flag_ns.insert(flag_ns.end(), other.flag_ns.begin(), other.flag_ns.end());
-    transfer_ns.insert(transfer_ns.end(), other.transfer_ns.begin(), other.transfer_ns.end());
-    us.resize(std::max(us.size(), other.us.size()));
-    for (std::size_t m = 0; m < other.us.size(); ++m) us[m].insert(us[m].end(), other.us[m].begin(), other.us[m].end());
+void series::add(const turn& t) {
+    ++slices;
+    for (const machine_pace& pace : {t.before, t.after}) {
+        flag_ns.push_back(pace.flag_ns);
+        transfer_ns.push_back(pace.transfer_ns);
+        core_ns.push_back(pace.core_ns);
+    }
+    us.resize(std::max(us.size(), t.us.size()));
+    for (std::size_t m = 0; m < t.us.size(); ++m) us[m].insert(us[m].end(), t.us[m].begin(), t.us[m].end());
 }
 
 namespace {
@@ -29,7 +27,85 @@ namespace {
 /// Do two probes differ by at most 15 %?
 bool alike(double before, double after) { return std::abs(before - after) <= 0.15 * std::max(before, after); }
 
+/// Did the machine stay in its mode, undisturbed?
+bool steady(const turn& t, bool crowded) {
+    const auto& [us, before, after] = t;
+    if (!alike(before.flag_ns, after.flag_ns)) return false;
+    // If ranks share cores, probes wait for the scheduler and say nothing about the mode.
+    return crowded || (before.fast() == after.fast() && alike(before.transfer_ns, after.transfer_ns) &&
+                       std::max(before.flag_ns, after.flag_ns) < flag_probe::disturbed_ns);
+}
+
+/// Were the cores as quick as this, before and after, or slower by at most a quarter? Those that another guest uses, too,
+/// or whose clock is lower, take 1.3 to 2 times as long.
+bool as_quick(const turn& t, double core_ns) {
+    const auto [quicker, slower] = std::minmax(t.before.core_ns, t.after.core_ns);
+    return quicker >= core_ns && slower <= 1.25 * core_ns;
+}
+
+using turn_list = std::vector<const turn*>;
+
+/// Cores as quick as which the most contenders have enough turns; the quickest such.
+double common_core_ns(const std::vector<turn_list>& turns) {
+    std::set<double> all;
+    for (const turn_list& of_one : turns)
+        for (const turn* t : of_one) all.insert(std::min(t->before.core_ns, t->after.core_ns));
+    double common = 0;
+    std::ptrdiff_t most = -1;
+    for (const double quick : all) {
+        const auto contenders = std::ranges::count_if(turns, [&](const turn_list& of_one) {
+            return std::ranges::count_if(of_one, [&](const turn* t) { return as_quick(*t, quick); }) >=
+                   outcome::fewest_slices;
+        });
+        if (contenders > most) {
+            most = contenders;
+            common = quick;
+        }
+    }
+    return common;
+}
+
+/// The steady turns of one contender, by mode.
+std::array<turn_list, 2> by_speed(const std::vector<turn>& turns, bool crowded) {
+    std::array<turn_list, 2> sorted;
+    for (const turn& t : turns)
+        if (steady(t, crowded)) sorted[!crowded && t.after.fast() ? outcome::fast : outcome::slow].push_back(&t);
+    return sorted;
+}
+
+bool enough(const turn_list& turns) { return turns.size() >= outcome::fewest_slices; }
+
 } // namespace
+
+std::vector<outcome> outcomes_of(std::span<const std::vector<turn>> turns, bool crowded, bool too_short) {
+    std::array<std::vector<turn_list>, 2> sorted; // by mode and contender
+    for (const std::vector<turn>& of_one : turns) {
+        const std::array<turn_list, 2> mine = by_speed(of_one, crowded);
+        for (const auto speed : {outcome::fast, outcome::slow}) sorted[speed].push_back(mine[speed]);
+    }
+    const std::array<double, 2> common{common_core_ns(sorted[outcome::fast]), common_core_ns(sorted[outcome::slow])};
+    std::vector<outcome> result(turns.size());
+    for (std::size_t c = 0; c < turns.size(); ++c) {
+        outcome& o = result[c];
+        std::array<turn_list, 2> counted;
+        for (const auto speed : {outcome::fast, outcome::slow})
+            for (const turn* t : sorted[speed][c])
+                if (crowded || as_quick(*t, common[speed])) counted[speed].push_back(t);
+        o.noisy = too_short || !std::ranges::any_of(counted, enough);
+        if (o.noisy)
+            for (const auto speed : {outcome::fast, outcome::slow})
+                counted[speed] = !too_short && enough(sorted[speed][c]) ? sorted[speed][c] : turn_list();
+        if (!std::ranges::any_of(counted, enough)) {
+            counted = {};
+            for (const turn& t : turns[c]) counted[outcome::slow].push_back(&t);
+        }
+        for (const auto speed : {outcome::fast, outcome::slow})
+            for (const turn* t : counted[speed]) o.kept[speed].add(*t);
+        for (const turn& t : turns[c])
+            if (std::ranges::count(counted[0], &t) + std::ranges::count(counted[1], &t) == 0) o.dropped.add(t);
+    }
+    return result;
+}
 
 outcome::speed most_seen(std::span<const outcome> outcomes) {
     std::array<int, 2> slices{};
@@ -40,40 +116,27 @@ outcome::speed most_seen(std::span<const outcome> outcomes) {
 
 std::vector<outcome> take_turns(const comm::job& j, flag_probe& probe, std::span<const contender> contenders,
                                 const round_options& options) {
-    std::vector<outcome> result(contenders.size());
-    const double turn = options.turn_seconds(contenders.size());
-    const bool too_short = turn < 0.999 * round_options::shortest_slice; // not by a rounding error
-    const double slice = std::min(options.longest_slice, turn), probe_seconds = std::min(5e-3, slice / 6);
+    std::vector<std::vector<turn>> turns(contenders.size());
+    const double each = options.turn_seconds(contenders.size());
+    const bool too_short = each < 0.999 * round_options::shortest_slice; // not by a rounding error
+    const double slice = std::min(options.longest_slice, each), probe_seconds = std::min(5e-3, slice / 6);
     const std::uint64_t begin = comm::ticks();
+    const auto outcomes = [&] { return outcomes_of(turns, probe.crowded(), too_short); };
     const auto enough = [&](int round) {
         if (round < options.rounds) return false;
-        const bool all_kept = std::all_of(result.begin(), result.end(), [&](const outcome& o) {
-            return std::max(o.kept[0].slices, o.kept[1].slices) >= options.rounds;
+        const bool all_kept = std::ranges::all_of(outcomes(), [&](const outcome& o) {
+            const bool kept = !o.noisy || options.rounds < outcome::fewest_slices;
+            return kept && std::max(o.kept[0].slices, o.kept[1].slices) >= options.rounds;
         });
         return all_kept || slowest(j, {comm::seconds(comm::ticks() - begin)})[0] > options.seconds;
     };
     for (int round = 0; !enough(round); ++round)
         for (std::size_t c = 0; c < contenders.size(); ++c) {
             const machine_pace before = probe(probe_seconds);
-            const slice_times times = contenders[c].slice(slice);
-            const machine_pace after = probe(probe_seconds);
-            // If ranks share cores, probes wait for the scheduler and say nothing about the mode.
-            const bool undisturbed =
-                probe.crowded() || (before.fast() == after.fast() && alike(before.transfer_ns, after.transfer_ns) &&
-                                    std::max(before.flag_ns, after.flag_ns) < flag_probe::disturbed_ns);
-            const bool steady = undisturbed && alike(before.flag_ns, after.flag_ns);
-            const auto speed = !probe.crowded() && after.fast() ? outcome::fast : outcome::slow;
-            (steady ? result[c].kept[speed] : result[c].dropped).add(times, before, after);
+            slice_times times = contenders[c].slice(slice);
+            turns[c].push_back({std::move(times), before, probe(probe_seconds)});
         }
-    for (outcome& o : result) {
-        o.noisy =
-            too_short || std::max(o.kept[outcome::fast].slices, o.kept[outcome::slow].slices) < outcome::fewest_slices;
-        if (!o.noisy) continue;
-        o.kept[outcome::slow].append(o.kept[outcome::fast]);
-        o.kept[outcome::slow].append(o.dropped);
-        o.kept[outcome::fast] = o.dropped = {};
-    }
-    return result;
+    return outcomes();
 }
 
 std::vector<double> slowest(const comm::job& j, const std::vector<double>& mine) {

@@ -2,9 +2,10 @@
 // Contenders take turns in short slices, so that all see the same machine. Each slice is bracketed by probes; a slice
 // whose flags or whose cache lines differ by more than 15 % saw the machine change its mode and is dropped, and so is
 // one whose flags took longer than 500 ns, because something else was running on these cores. The rest is sorted by
-// mode (fast: a cache line's round trip takes less than 8 ns): a ratio is between slices of the same mode. If ranks
-// outnumber cores, probes wait for the scheduler and show neither: all slices are "slow", and only flags must be
-// steady.
+// mode (fast: a cache line's round trip takes less than 8 ns), and of a mode those slices count before and after which
+// cores were equally quick, within a quarter: the quickest of which the most contenders have enough. So a ratio is between
+// slices of the same mode, on cores that nobody else used, or that others used as much. If ranks outnumber cores, probes
+// wait for the scheduler and show nothing of this: all slices are "slow", and only flags must be steady.
 #pragma once
 
 #include "support/flag_probe.hpp"
@@ -28,28 +29,36 @@ struct contender {
     std::function<slice_times(double seconds)> slice;
 };
 
+/// A slice between two probes.
+struct turn {
+    slice_times us;
+    machine_pace before, after;
+};
+
 /// What was kept of a contender in one mode of the machine.
 struct series {
     int slices = 0;
-    std::vector<double> flag_ns{}, transfer_ns{};
+    std::vector<double> flag_ns{}, transfer_ns{}, core_ns{};
     slice_times us{}; ///< by measure: the batches of all slices
-    /// Adds a slice between two probes.
-    void add(const slice_times& times, const machine_pace& before, const machine_pace& after);
-    void append(const series& other);
+    void add(const turn& t);
 };
 /// All results of one contender.
 struct outcome {
     enum speed : std::size_t { fast, slow };
     std::array<series, 2> kept{}; ///< by speed
-    series dropped{};
+    series dropped{};             ///< what does not count
     /// With fewer slices than this a mode gets no figure.
     static constexpr int fewest_slices = 3;
-    /// There was no such mode, or slices were shorter than round_options::shortest_slice: all, including dropped ones,
-    /// count as slow, and no claim may rest on them.
+    /// There was no such mode, and no claim may rest on what was kept: slices of a steady mode, however quick the cores
+    /// were. If there are too few of these, too, or slices were shorter than round_options::shortest_slice: all, as slow
+    /// ones.
     bool noisy = false;
     /// Were there slices enough for a figure in this mode? Noisy ones have one, marked.
     [[nodiscard]] bool has_figure(speed mode) const { return kept[mode].slices >= (noisy ? 1 : fewest_slices); }
 };
+
+/// What counts of the turns of each contender. crowded: ranks outnumber cores; too_short: say nothing.
+std::vector<outcome> outcomes_of(std::span<const std::vector<turn>> turns, bool crowded, bool too_short);
 
 /// The mode of the machine that most slices of a point saw, over all contenders.
 outcome::speed most_seen(std::span<const outcome> outcomes);

@@ -13,12 +13,12 @@ namespace halocline::bench {
 
 inline const char* name_of(outcome::speed mode) { return mode == outcome::fast ? "fast" : "slow"; }
 
-/// "speed", "flag_ns", "transfer_ns", "slices", "noisy".
+/// "speed", "flag_ns", "transfer_ns", "core_ns", "slices", "noisy".
 inline json_line facts_of(const outcome& seen, outcome::speed mode) {
     const series& s = seen.kept[mode];
     json_line line;
     line.add("speed", name_of(mode)).add("flag_ns", median(s.flag_ns)).add("transfer_ns", median(s.transfer_ns));
-    line.add("slices", s.slices).add("noisy", seen.noisy);
+    line.add("core_ns", median(s.core_ns)).add("slices", s.slices).add("noisy", seen.noisy);
     return line;
 }
 
