@@ -19,6 +19,10 @@ namespace halocline::halo {
 struct region_plan::state {
     state(const comm::job& j, const std::vector<transfer>& sends, const std::vector<transfer>& receives,
           std::vector<binding> fields, region_plan_options choices);
+    state(const state&) = delete; // waits know where it is
+    state& operator=(const state&) = delete;
+    /// Tells of a misuse that no finish() has told.
+    ~state();
 
     /// Err: input_error: the size of a message would overflow.
     void refuse_wrapping_sizes() const;

@@ -17,9 +17,10 @@ region_plan::region_plan(const comm::job& j, std::vector<transfer> sends, std::v
                          std::vector<binding> bindings, region_plan_options options)
     : s_("a region_plan", std::make_unique<state>(j, sends, receives, std::move(bindings), std::move(options))) {}
 region_plan::region_plan(region_plan&&) noexcept = default;
-region_plan& region_plan::operator=(region_plan&& other) noexcept { return replace(*this, std::move(other)); }
-region_plan::~region_plan() {
-    if (s_.pointer()) warn_of_untold_misuse(s_->job, s_->status, [this] { return s_->why_misused(); });
+region_plan& region_plan::operator=(region_plan&&) noexcept = default;
+region_plan::~region_plan() = default;
+region_plan::state::~state() {
+    warn_of_untold_misuse(job, status, [this] { return why_misused(); });
 }
 
 void region_plan::work_in_every_wait(void* object, void (*step)(void*)) {

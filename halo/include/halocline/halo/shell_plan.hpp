@@ -10,9 +10,6 @@
 #include <halocline/base/checked_pointer.hpp>
 #include <halocline/comm/job.hpp>
 #include <halocline/comm/status.hpp>
-#include <halocline/comm/wrong_call.hpp>
-#include <halocline/halo/detail/sticky_status.hpp>
-#include <halocline/halo/field_view.hpp>
 #include <halocline/halo/plan_statistics.hpp>
 #include <halocline/halo/region_plan.hpp>
 #include <halocline/halo/shell.hpp>
@@ -22,14 +19,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace halocline::halo {
-
-struct shell_transfers;
 
 /// Ghosts that arrive together, as one region of the field.
 struct ghost_region {
@@ -98,13 +92,13 @@ class shell_plan {
     [[nodiscard]] std::span<const int> completed() noexcept;
 
     /// All regions of ghosts that an exchange fills.
-    [[nodiscard]] std::span<const ghost_region> ghosts() const { return ghosts_; }
+    [[nodiscard]] std::span<const ghost_region> ghosts() const;
     /// Number of finished exchanges, not counting reverse ones.
-    [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
-    [[nodiscard]] const shell_options& options() const { return options_; }
-    [[nodiscard]] const comm::job& job() const { return job_; }
+    [[nodiscard]] std::uint64_t epoch() const;
+    [[nodiscard]] const shell_options& options() const;
+    [[nodiscard]] const comm::job& job() const;
     /// The route that edges and corners take; describe() gives the reason.
-    [[nodiscard]] corner_route route() const { return route_; }
+    [[nodiscard]] corner_route route() const;
     [[nodiscard]] plan_statistics statistics() const;
     void reset_statistics();
     /// Bytes of the slab that the plan occupies in addition to the fields: slots and control lines.
@@ -113,78 +107,8 @@ class shell_plan {
     [[nodiscard]] std::string describe() const;
 
   private:
-    /// The fields of a binding, and their state when its ghosts were filled.
-    struct ghosts_of {
-        std::vector<field_view> fields; // sources, then destinations
-        std::size_t sources = 0;
-        std::vector<std::uint64_t> versions;  // of the fields; allocated at set-up
-        std::vector<std::size_t> overwritten; // bindings whose ghosts are gone once this one's are there
-        const char* absent = not_filled;      // why its ghosts are not there; null: they are
-        // With checks normal: checksums of the sites that were sent, and of the ghosts as they arrived.
-        std::uint64_t sum = 0, ghost_sum = 0;
-
-        static constexpr const char* not_filled = "no finished exchange filled them";
-        explicit ghosts_of(const binding& b);
-        [[nodiscard]] const field_view& destination(std::size_t i) const noexcept { return fields[sources + i]; }
-        /// Does it put ghosts of another source where that binding has its own?
-        [[nodiscard]] bool overwrites(const ghosts_of& other) const noexcept;
-        void note_versions() noexcept;
-        [[nodiscard]] bool was_marked() const noexcept;
-    };
-
-    // Set-up.
-    /// `apart`: some field's destination is another field.
-    void choose_route(const lattice::decomposition& cut, bool apart);
-    // Err of the lists: whatever options_.select throws.
-    [[nodiscard]] std::vector<shell_transfers> list_phases(const lattice::decomposition& cut) const;
-    void list_checked_sites(const lattice::decomposition& cut);
-    void note_shared_destinations();
-    void make_phases(std::vector<shell_transfers> lists, const std::vector<binding>& bindings);
-    void make_reverse(const lattice::decomposition& cut, shell_transfers t, const std::vector<binding>& bindings);
-
-    void begin(int which) noexcept;
-    void complete() noexcept;
-    /// The exchange has failed: all plans of which this one is made leave.
-    void leave() noexcept;
-    [[nodiscard]] std::uint64_t checksum(const ghosts_of& g) const noexcept;
-    [[nodiscard]] std::uint64_t checksum_of_ghosts(const ghosts_of& g) const noexcept;
-    [[nodiscard]] bool has_binding(int which) const noexcept;
-    /// Refuses a start() before finish() of the previous exchange.
-    [[nodiscard]] bool is_early() noexcept;
-    /// Refuses a call by a thread that is not a member, or a member's fault; nobody waits for the missing member.
-    void refuse_thread(const comm::wrong_call& call) noexcept;
-
-    [[nodiscard]] std::string why_misused() const;
-
-    enum class running : std::uint8_t { nothing, forward, backward };
-    /// Phases, each of which starts when the previous one has arrived. Every wait of this rank advances them, because a
-    /// peer may wait for the next phase while this rank waits for another plan; hence they need a fixed address.
-    struct relay {
-        std::vector<region_plan> phases; // one, or one per dimension
-        std::size_t phase = 0;
-        int bound = 0;
-        comm::status status = comm::status::ok;
-        bool test() noexcept;
-    };
-
-    // first_ghost_ has an entry per phase of *forward_, filled_ one per binding. backward_ only if options_.reverse.
-    // While forward_->phase is p, phases before it are finished, and only phase p may be in flight.
-    comm::job job_;
-    checked_pointer<std::shared_ptr<copying_team>> threads_;
-    bool shares_ = false; // is a message large enough for a team?
-    shell_options options_;
-    corner_route route_ = corner_route::at_once;
-    std::string why_;
-    std::vector<ghost_region> ghosts_;
-    checked_pointer<std::unique_ptr<relay>> forward_;
-    std::vector<std::size_t> first_ghost_; // index in ghosts_ of each phase's first one
-    std::optional<region_plan> backward_;
-    std::vector<int> reported_; // room for completed()
-    running running_ = running::nothing;
-    std::vector<ghosts_of> filled_; // by binding
-    std::uint64_t epoch_ = 0;
-    std::vector<std::int32_t> sent_sites_, ghost_sites_; // with checks normal
-    sticky_status status_; // any member of a team may make it bad; misused without a wrong call: because of the binding
+    struct state;
+    checked_pointer<std::unique_ptr<state>> s_;
 };
 
 } // namespace halocline::halo

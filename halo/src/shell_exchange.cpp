@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shell_exchange.hpp"
+
+#include "region_transfers.hpp"
+#include "untold_misuse.hpp"
+
+namespace halocline::halo {
+
+void shell_plan::state::phases_in_turn::begin(int which) noexcept {
+    bound = which;
+    now = 0;
+    if (!plans.empty()) plans[0].begin(which);
+}
+
+bool shell_plan::state::phases_in_turn::test() noexcept {
+    while (status == comm::status::ok && now < plans.size() && plans[now].has_arrived()) {
+        if (now + 1 == plans.size()) return true;
+        status = plans[now].complete(); // does not wait
+        if (status == comm::status::ok) plans[++now].begin(bound);
+    }
+    return status != comm::status::ok || now >= plans.size();
+}
+
+comm::status shell_plan::state::phases_in_turn::complete() noexcept {
+    while (status == comm::status::ok && now < plans.size()) {
+        status = plans[now].complete();
+        if (status == comm::status::ok && ++now < plans.size()) plans[now].begin(bound);
+    }
+    return status;
+}
+
+shell_plan::state::~state() {
+    warn_of_untold_misuse(job, status, [this] { return why_misused(); });
+}
+
+void shell_plan::state::begin(int which) noexcept {
+    if (!status.is_ok() || is_early()) return;
+    reported.clear();
+    if (!has_binding(which)) {
+        forward.bound = which; // for why_misused()
+        (void)status.misuse();
+        return;
+    }
+    now = running::forward;
+    bound_ghosts& g = filled[which];
+    for (const std::size_t other : g.overwritten)
+        if (!filled[other].absent) filled[other].absent = "another binding's exchange overwrote them";
+    g.absent = bound_ghosts::not_filled;
+    g.note_versions();
+    if (options.checks >= check_level::normal) g.sent_sum = g.checksum_of_sent(sent_sites);
+    forward.begin(which);
+}
+
+void shell_plan::state::begin_reverse(int which) noexcept {
+    if (!status.is_ok() || is_early()) return;
+    now = running::backward;
+    if (!backward || !has_binding(which)) {
+        forward.bound = which; // for why_misused()
+        (void)status.misuse();
+        return;
+    }
+    filled[which].mark_sources();
+    backward->begin(which);
+}
+
+bool shell_plan::state::is_early() noexcept {
+    if (now == running::nothing) return false;
+    status.misuse("start() before finish() of the last exchange");
+    return true;
+}
+
+bool shell_plan::state::has_binding(int which) const noexcept {
+    return which >= 0 && static_cast<std::size_t>(which) < filled.size();
+}
+
+void shell_plan::state::refuse_thread(const comm::wrong_call& call) noexcept {
+    status.misuse(call);
+    threads->disband();
+}
+
+bool shell_plan::state::test() noexcept {
+    if (!status.is_ok() || now == running::nothing) return true;
+    if (now == running::backward) return backward->test();
+    if (forward.test()) return true;
+    (void)forward.plans[forward.now].test(); // does what peers wait for, and checks for deaths
+    return forward.test();
+}
+
+void shell_plan::state::complete() noexcept {
+    if (status.is_ok() && now == running::nothing) status.misuse("finish() without start()");
+    if (!status.is_ok()) return leave();
+    if (now == running::backward) {
+        (void)status.end(backward->complete());
+    } else if (status.end(forward.complete()) == comm::status::ok) {
+        ++epoch;
+        bound_ghosts& g = filled[forward.bound];
+        g.absent = nullptr;
+        if (options.checks >= check_level::normal) g.ghost_sum = g.checksum_of_ghosts(ghost_sites);
+    }
+    if (!status.is_ok()) return leave();
+    now = running::nothing;
+}
+
+void shell_plan::state::leave() noexcept {
+    for (region_plan& phase : forward.plans) phase.leave();
+    if (backward) backward->leave();
+}
+
+std::string shell_plan::state::why_misused() const {
+    const std::string who = "halo '" + options.name + "'";
+    if (const comm::wrong_call& call = status.wrong_call()) return who + ": " + call.text();
+    if (now == running::backward && !backward)
+        return who + ": start_reverse(): the plan was made without shell_options::reverse";
+    return no_binding(who, now == running::backward ? "start_reverse" : "start", forward.bound, filled.size());
+}
+
+} // namespace halocline::halo
