@@ -58,7 +58,7 @@ class agent final : public rank_events {
     void part(int rank, std::string bytes) override {
         frames::append(outgoing_, frames::part, to_wire(frames::part_of_rank{rank, std::move(bytes)}));
     }
-    void asked_who(int rank) override { frames::append(outgoing_, frames::who, to_wire(frames::number{rank})); }
+    void asked_who(int rank) override { frames::append(outgoing_, frames::who, to_wire(frames::rank_or_signal{rank})); }
     void ended(int rank, const ending& how) override {
         pass_on_output(); // its output must be passed on before its end
         frames::append(outgoing_, frames::ended, to_wire(frames::end_of_rank{rank, how}));
@@ -92,13 +92,13 @@ class agent final : public rank_events {
         for (std::string bytes; frames::take(incoming_, what, bytes);) {
             if (what == frames::start && !ranks_) start(bytes);
             if (what == frames::answer && ranks_) ranks_->answer(bytes);
-            if (what == frames::signal && ranks_) ranks_->signal(from_wire<frames::number>(bytes).value);
+            if (what == frames::signal && ranks_) ranks_->signal(from_wire<frames::rank_or_signal>(bytes).value);
         }
     }
 
     void start(const std::string& bytes) {
         try {
-            auto [plan, folder, variables] = from_wire<frames::order>(bytes);
+            auto [plan, folder, variables] = from_wire<frames::start_order>(bytes);
             for (const std::string& v : variables) {
                 const std::size_t equals = v.find('=');
                 setenv(v.substr(0, equals).c_str(), v.substr(equals + 1).c_str(), 1);

@@ -17,21 +17,21 @@ namespace halocline::app::frames {
 inline constexpr std::string_view greeting = "halocline-agent 2\n"; ///< first bytes of an agent
 
 enum kind : char {
-    start = 's',   ///< to the agent: order
+    start = 's',   ///< to the agent: start_order
     answer = 'a',  ///< to the agent: for ranks that have given their part
-    signal = 'k',  ///< to the agent: number
+    signal = 'k',  ///< to the agent: rank_or_signal
     part = 'p',    ///< from it: part_of_rank
-    who = 'w',     ///< from it: number, of a rank that has waited too long and asks who is missing
+    who = 'w',     ///< from it: rank_or_signal: a rank that has waited too long and asks who is missing
     ended = 'e',   ///< from it: end_of_rank
     output = 'o',  ///< from it: what ranks wrote to standard output
     trouble = 'x', ///< from it: why the ranks can't be started
 };
 
 /// Which ranks to start, and as what.
-struct order {
+struct start_order {
     group_plan plan;
-    std::string folder;                 // to work in
-    std::vector<std::string> variables; // of the environment: "NAME=value"
+    std::string folder;                 ///< to work in
+    std::vector<std::string> variables; ///< of the environment: "NAME=value"
     template <class Self, class Pass>
     static void fields(Self& o, Pass& pass) {
         pass(o.plan.first, o.plan.count, o.plan.total, o.plan.bind, o.folder);
@@ -54,8 +54,7 @@ struct end_of_rank {
         pass(e.rank, e.how.pid, e.how.code, e.how.signal, e.how.text);
     }
 };
-/// A rank, or a signal.
-struct number {
+struct rank_or_signal {
     int value = 0;
     template <class Self, class Pass>
     static void fields(Self& n, Pass& pass) {

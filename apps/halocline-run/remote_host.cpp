@@ -79,7 +79,7 @@ remote_host::remote_host(std::string host_name, const std::string& shell, const 
     : name_(std::move(host_name)), events_(events), first_(plan.first),
       running_(static_cast<std::size_t>(plan.count), true) {
     const std::vector<std::string> words = words_of(shell, name_);
-    const frames::order order{plan, working_directory(), variables()};
+    const frames::start_order order{plan, working_directory(), variables()};
     for (const std::string& w : words) shell_ += (shell_.empty() ? "" : " ") + w;
     std::array<int, 2> pair{};
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) != 0) {
@@ -156,7 +156,7 @@ void remote_host::understand() {
             auto [rank, part] = comm::from_wire<frames::part_of_rank>(bytes);
             events_.part(rank, std::move(part));
         } else if (what == frames::who) {
-            events_.asked_who(comm::from_wire<frames::number>(bytes).value);
+            events_.asked_who(comm::from_wire<frames::rank_or_signal>(bytes).value);
         } else if (what == frames::ended) {
             const auto [rank, how] = comm::from_wire<frames::end_of_rank>(bytes);
             rank_ended(rank, how);
@@ -219,7 +219,7 @@ void remote_host::answer(std::string_view bytes) {
 }
 
 void remote_host::signal(int number) {
-    frames::append(outgoing_, frames::signal, comm::to_wire(frames::number{number}));
+    frames::append(outgoing_, frames::signal, comm::to_wire(frames::rank_or_signal{number}));
     send_queued(socket_, outgoing_);
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -45,20 +46,26 @@ bool as_quick(const turn& t, double core_ns) {
 
 using turn_list = std::vector<const turn*>;
 
-/// Cores as quick as which the most contenders have enough turns; the quickest such.
+/// The cores that count: so quick that the most contenders have enough turns on them; of several, such that the one with
+/// the fewest has most; of several, the quickest.
 double common_core_ns(const std::vector<turn_list>& turns) {
     std::set<double> all;
     for (const turn_list& of_one : turns)
         for (const turn* t : of_one) all.insert(std::min(t->before.core_ns, t->after.core_ns));
     double common = 0;
-    std::ptrdiff_t most = -1;
+    std::pair<int, std::ptrdiff_t> best{-1,
+                                        0}; // contenders with enough turns, turns of the one with the fewest of them
     for (const double quick : all) {
-        const auto contenders = std::ranges::count_if(turns, [&](const turn_list& of_one) {
-            return std::ranges::count_if(of_one, [&](const turn* t) { return as_quick(*t, quick); }) >=
-                   outcome::fewest_slices;
-        });
-        if (contenders > most) {
-            most = contenders;
+        std::pair<int, std::ptrdiff_t> served{0, std::numeric_limits<std::ptrdiff_t>::max()};
+        for (const turn_list& of_one : turns) {
+            const auto count = std::ranges::count_if(of_one, [&](const turn* t) { return as_quick(*t, quick); });
+            if (count < outcome::fewest_slices) continue;
+            ++served.first;
+            served.second = std::min(served.second, count);
+        }
+        if (served.first == 0) served.second = 0;
+        if (served > best) {
+            best = served;
             common = quick;
         }
     }
@@ -122,13 +129,16 @@ std::vector<outcome> take_turns(const comm::job& j, flag_probe& probe, std::span
     const double slice = std::min(options.longest_slice, each), probe_seconds = std::min(5e-3, slice / 6);
     const std::uint64_t begin = comm::ticks();
     const auto outcomes = [&] { return outcomes_of(turns, probe.crowded(), too_short); };
-    const auto enough = [&](int round) {
-        if (round < options.rounds) return false;
-        const bool all_kept = std::ranges::all_of(outcomes(), [&](const outcome& o) {
-            const bool kept = !o.noisy || options.rounds < outcome::fewest_slices;
+    const auto all_kept = [&] {
+        return std::ranges::all_of(outcomes(), [&](const outcome& o) {
+            const bool kept = !o.noisy || too_short || options.rounds < outcome::fewest_slices;
             return kept && std::max(o.kept[0].slices, o.kept[1].slices) >= options.rounds;
         });
-        return all_kept || slowest(j, {comm::seconds(comm::ticks() - begin)})[0] > options.seconds;
+    };
+    const auto enough = [&](int round) {
+        if (round < options.rounds) return false;
+        if (slowest(j, {comm::seconds(comm::ticks() - begin)})[0] > options.seconds) return true;
+        return round % options.rounds == 0 && all_kept(); // which takes long if there are many slices
     };
     for (int round = 0; !enough(round); ++round)
         for (std::size_t c = 0; c < contenders.size(); ++c) {

@@ -2,10 +2,10 @@
 // Contenders take turns in short slices, so that all see the same machine. Each slice is bracketed by probes; a slice
 // whose flags or whose cache lines differ by more than 15 % saw the machine change its mode and is dropped, and so is
 // one whose flags took longer than 500 ns, because something else was running on these cores. The rest is sorted by
-// mode (fast: a cache line's round trip takes less than 8 ns), and of a mode those slices count before and after which
-// cores were equally quick, within a quarter: the quickest of which the most contenders have enough. So a ratio is between
-// slices of the same mode, on cores that nobody else used, or that others used as much. If ranks outnumber cores, probes
-// wait for the scheduler and show nothing of this: all slices are "slow", and only flags must be steady.
+// mode (fast: a cache line's round trip takes less than 8 ns). Of a mode those slices count before and after which cores
+// were equally quick, within a quarter: as quick as most contenders saw them often enough. So a ratio is between slices of
+// the same mode, on cores that nobody else used, or that others used as much. If ranks outnumber cores, probes wait for
+// the scheduler and show nothing of this: all slices are "slow", and only flags must be steady.
 #pragma once
 
 #include "support/flag_probe.hpp"
@@ -49,9 +49,9 @@ struct outcome {
     series dropped{};             ///< what does not count
     /// With fewer slices than this a mode gets no figure.
     static constexpr int fewest_slices = 3;
-    /// There was no such mode, and no claim may rest on what was kept: slices of a steady mode, however quick the cores
-    /// were. If there are too few of these, too, or slices were shorter than round_options::shortest_slice: all, as slow
-    /// ones.
+    /// No mode has so many slices that count, and no claim may rest on what was kept: the steady slices of each mode that
+    /// has enough of them, however quick the cores were; or, if none has, or slices were shorter than
+    /// round_options::shortest_slice, all slices, as slow ones.
     bool noisy = false;
     /// Were there slices enough for a figure in this mode? Noisy ones have one, marked.
     [[nodiscard]] bool has_figure(speed mode) const { return kept[mode].slices >= (noisy ? 1 : fewest_slices); }

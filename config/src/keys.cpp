@@ -131,11 +131,10 @@ std::string section_of_variable(const std::string& variable) {
     return end == std::string::npos ? "" : variable.substr(variable_prefix.size(), end - variable_prefix.size());
 }
 
-/// Is the variable this name with a letter wrong, of a long name two, without its unit, or with what it is? What is
-/// nearly a short word may be another one: HALOCLINE_HOME is nearly HALOCLINE_NODE.
+/// Is the variable this name with a letter wrong, of a long name two, or without its unit? What is nearly a short word
+/// may be another one: HALOCLINE_HOME is nearly HALOCLINE_NODE.
 bool is_nearly_variable(const std::string& variable, const std::string& name) {
     constexpr std::size_t long_name = 8;
-    if (variable == name + "_FILE" || variable == name + "_PATH") return true;
     const std::size_t most = name.size() - variable_prefix.size() >= long_name ? 2 : 1;
     return edit_distance(name, variable) <= most || name == variable + "_MS";
 }
@@ -148,8 +147,9 @@ bool is_known_variable(const std::string& variable, const std::vector<key_name>&
 
 /// What the setter of `variable` probably meant; "" if it is known, or may belong to anybody.
 std::string meant_by(const std::string& variable, const std::vector<key_name>& known) {
-    if (is_known_variable(variable, known)) return "";
-    if (const std::string upper = in_capitals(variable); is_known_variable(upper, known)) return upper;
+    const std::string upper = in_capitals(variable);
+    if (!upper.starts_with(variable_prefix) || is_known_variable(variable, known)) return "";
+    if (is_known_variable(upper, known)) return upper;
     if (!variable.starts_with(variable_prefix)) return "";
     const std::string section = section_of_variable(variable);
     const auto is_of_section = [&](const key_name& k) { return section_of_variable(k.environment()) == section; };
@@ -162,6 +162,7 @@ std::string meant_by(const std::string& variable, const std::vector<key_name>& k
     if (std::ranges::any_of(known, is_of_section) || std::ranges::any_of(known, is_of_near_section))
         return std::ranges::min_element(known, {}, distance)->environment();
 
+    if (variable == "HALOCLINE_CONFIG_FILE" || variable == "HALOCLINE_CONFIG_PATH") return file_variable;
     const auto is_near = [&](const std::string& name) { return is_nearly_variable(variable, name); };
     if (const auto* other = std::ranges::find_if(other_variables, is_near); other != other_variables.end())
         return *other;

@@ -76,7 +76,7 @@ class position_set {
     template <class Use>
     static void for_each_part(const position_list& list, Use&& use) {
         for (const position_run& r : list.runs()) {
-            if (r.sites > word_bits) {
+            if (r.sites > word_bits) { // a word at a time
                 for (std::int32_t i = 0; i < r.count; ++i)
                     for (std::int64_t site = 0; site < r.sites; site += word_bits)
                         use(r.first + i * r.stride + site, low_bits(std::min(r.sites - site, word_bits)));

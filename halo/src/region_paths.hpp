@@ -64,9 +64,9 @@ class region_paths {
                                            const message_outline& message) const;
     /// Registers the fields with the network of that end's peer, once.  False: registration failed.
     bool register_fields(const region_end& end);
-    /// Does it cost anything that ghosts of that message lie in cache lines of owned sites?
+    /// False if ghosts of that message in cache lines of owned sites cost nothing.
     [[nodiscard]] bool may_share_lines(const region_end& end) const;
-    /// Cache lines in which ghosts of that message lie next to owned sites of this rank.
+    /// Cache lines in which ghosts of that message lie next to owned sites of this rank.  Pre: may_share_lines().
     [[nodiscard]] double lines_shared_by(const region_end& end) const;
     /// Cache lines of this rank that the message fills, if no field has lanes.
     [[nodiscard]] comm::written_lines lines_filled_by(const region_end& end) const;

@@ -38,6 +38,7 @@ void shell_plan::state::begin(int which) noexcept {
     reported.clear();
     if (!has_binding(which)) {
         forward.bound = which; // for why_misused()
+        forward.now = 0;
         (void)status.misuse();
         return;
     }

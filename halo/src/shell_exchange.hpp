@@ -37,13 +37,13 @@ struct shell_plan::state {
     // Set-up (shell_setup.cpp).
     state(const comm::job& j, const lattice::decomposition& cut, shell_options choices,
           const std::vector<binding>& bindings);
-    state(const state&) = delete; // waits know where the phases are
+    state(const state&) = delete; // waits know where the phases are (region_plan::work_in_every_wait)
     state& operator=(const state&) = delete;
     /// Tells of a misuse that no finish() has told.
     ~state();
+    // `apart`: some field's destination is another field.
     /// Err: input_error.
-    void check(const lattice::decomposition& cut, const std::vector<binding>& bindings) const;
-    /// `apart`: some field's destination is another field.
+    void check(const lattice::decomposition& cut, const std::vector<binding>& bindings, bool apart) const;
     void choose_route(const lattice::decomposition& cut, bool apart);
     // Err of the lists: whatever options.select throws.
     [[nodiscard]] std::vector<shell_transfers> list_phases(const lattice::decomposition& cut) const;

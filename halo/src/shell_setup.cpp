@@ -83,7 +83,7 @@ shell_plan::state::state(const comm::job& j, const lattice::decomposition& cut, 
       threads(std::make_shared<copying_team>(team_patience(j.options().deadline))) {
     const bool apart = are_apart(bindings);
     job.agree("the shape of halo '" + options.name + "'", shape_of(cut, options, apart));
-    job.collectively([&] { check(cut, bindings); });
+    job.collectively([&] { check(cut, bindings, apart); });
     for (const binding& b : bindings) filled.emplace_back(b);
     note_shared_destinations();
     choose_route(cut, apart);
@@ -104,7 +104,8 @@ shell_plan::state::state(const comm::job& j, const lattice::decomposition& cut, 
     reported.reserve(ghosts.size());
 }
 
-void shell_plan::state::check(const lattice::decomposition& cut, const std::vector<binding>& bindings) const {
+void shell_plan::state::check(const lattice::decomposition& cut, const std::vector<binding>& bindings,
+                              bool apart) const {
     const std::string who = "halo '" + options.name + "': ";
     check_cut({.who = who, .widths = options.widths, .boundaries = options.boundaries, .self_exchange = true}, cut,
               job.ranks());
@@ -115,7 +116,7 @@ void shell_plan::state::check(const lattice::decomposition& cut, const std::vect
     require_enumerator(who + "checks", options.checks);
     check_parity(who, options.parity);
     check_fields(who, cut, job.rank(), options, bindings);
-    if (options.shape == shell::box && options.corners == corner_route::by_dimension && are_apart(bindings))
+    if (options.shape == shell::box && options.corners == corner_route::by_dimension && apart)
         throw input_error(who + "corners by dimension: ghosts are forwarded from the field where they arrived, so each "
                                 "field must be its own destination; use corner_route::at_once or automatic");
 }

@@ -10,8 +10,8 @@
 namespace halocline::halo {
 namespace {
 
-/// Appends a run to the last strip if it fits there.
-void append_run(std::vector<site_strip>& strips, const site_strip& run) {
+/// As append_run() of run_collector.hpp, with two strides.
+void append_to_strips(std::vector<site_strip>& strips, const site_strip& run) {
     if (!strips.empty() && strips.back().sites == run.sites) {
         site_strip& s = strips.back();
         if (s.count == 1) {
@@ -32,7 +32,7 @@ std::vector<site_strip> strips_of(const position_list& from, const position_list
     run_walk out(from), in(to);
     for (std::int64_t first = 0; first < from.size();) {
         const std::int32_t sites = std::min(out.left(), in.left());
-        append_run(strips, {out.position(), in.position(), 0, 0, first, sites, 1});
+        append_to_strips(strips, {out.position(), in.position(), 0, 0, first, sites, 1});
         site_strip& s = strips.back();
         const run_walk::parts left = out.parts_of(sites), right = in.parts_of(sites);
         const bool goes_on = s.count > 1 && s.from_stride == left.stride && s.to_stride == right.stride;

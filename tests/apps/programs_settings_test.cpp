@@ -43,6 +43,19 @@ TEST(Programs, InfoRefusesTheSettingsThatASolveRefuses) {
     }
 }
 
+TEST(Programs, InfoLeavesSectionsOfOtherProgramsAlone) {
+    const scratch_folder scratch;
+    std::ofstream(scratch / "mine.toml") << "[hmc]\nsteps = 5\n[comm]\ntransports = [\"shm\"]\n";
+    const std::string config = scratch / "mine.toml";
+
+    const auto info = run_command(bin + "halocline-info " + config),
+               solve = run_command(bin + "coarse_solve " + config);
+
+    EXPECT_EQ(info.exit_code, 0) << info.err;
+    EXPECT_EQ(solve.exit_code, 2);
+    EXPECT_TRUE(contains(solve.err, "mine.toml:1:1: unknown section [hmc]")) << solve.err;
+}
+
 TEST(Programs, VariablesWithAWrongNameAreRefusedWithTheNearest) {
     const std::pair<std::string, std::string> wrong[] = {
         {"HALOCLINE_COMM_TRANSPORT", "HALOCLINE_COMM_TRANSPORTS"},

@@ -118,6 +118,21 @@ TEST(Rounds, OfTooFewSteadySlicesAllCountAsSlowAndNoisy) {
     EXPECT_EQ(seen[0].dropped.slices, 0);
 }
 
+TEST(Rounds, AFewSlicesOnQuickerCoresDoNotCountForAll) {
+    const machine_pace quick{.flag_ns = 100, .transfer_ns = 20, .core_ns = 850};
+    const machine_pace usual{.flag_ns = 100, .transfer_ns = 20, .core_ns = 1070};
+    std::vector<turn> turns = slices(3, 1, quick);
+    for (const turn& t : slices(40, 2, usual)) turns.push_back(t);
+
+    const auto seen = halocline::bench::outcomes_of(std::vector{turns, turns}, false, false);
+
+    for (const outcome& o : seen) {
+        EXPECT_FALSE(o.noisy);
+        EXPECT_EQ(o.kept[outcome::slow].slices, 40);
+        EXPECT_EQ(o.dropped.slices, 3);
+    }
+}
+
 TEST(Rounds, ShortSlicesAreNoisy) {
     const std::vector<std::vector<turn>> turns{slices(5, 1, near)};
 
@@ -137,10 +152,6 @@ TEST(Rounds, IfRanksOutnumberCoresOnlyFlagsMustBeSteady) {
 
     EXPECT_EQ(seen[0].kept[outcome::slow].us[0], (batch_times{1, 2, 3}));
     EXPECT_FALSE(seen[0].noisy);
-}
-
-TEST(CoreProbe, TheCompilerLeavesItsWorkInPlace) {
-    EXPECT_GT(core_ns(), 50); // 512 turns of at least a tenth of a nanosecond
 }
 
 } // namespace

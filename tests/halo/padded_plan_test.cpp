@@ -480,8 +480,16 @@ TEST_F(RefusedShellPlan, MembersThatTheirTeamDoesNotHave) {
 }
 
 TEST_F(RefusedShellPlan, UseAfterItWasMovedFrom) {
-    EXPECT_EQ(said({}, padded, [](shell_plan& p) { const shell_plan taken = std::move(p); }),
-              "a shell_plan is used after it was moved from: it can be assigned to or destroyed, nothing else");
+    const std::string text =
+        "a shell_plan is used after it was moved from: it can be assigned to or destroyed, nothing else";
+    EXPECT_EQ(said({}, padded, [](shell_plan& p) { const shell_plan taken = std::move(p); }), text);
+    EXPECT_EQ(said({}, padded,
+                   [&](shell_plan& p) {
+                       const shell_plan taken = std::move(p);
+                       EXPECT_THROW((void)p.ghosts(), input_error);
+                       EXPECT_DEATH((void)p.is_fresh(), text);
+                   }),
+              text);
 }
 
 TEST_F(RefusedShellPlan, ChoicesThatNoEnumeratorStandsFor) {

@@ -174,12 +174,14 @@ std::string watchdog::own_report(time given) const {
     if (in_library) awaited = core_.own_activity.library_call_for.load(std::memory_order_relaxed);
     const bool waits = awaited != failure_record::nobody;
     std::string doing;
-    if (waits) doing = " while this rank waited for " + (awaited >= 0 ? core_.name_of(awaited) : "several ranks");
-    // A rank that waits looks every millisecond, unless a library keeps it.
-    if (waits && (in_library || given == time::enough))
-        doing += ": a call of a network's library (MPI, libfabric, libibverbs) did not return";
-    if (!waits && given == time::enough)
-        doing = " while this rank computed, or was in a call of another library: it did not ask for its messages since";
+    if (waits)
+        doing = " while this rank waited for " + (awaited >= 0 ? core_.name_of(awaited)
+                                                  : in_library ? "several ranks"
+                                                               : "any rank");
+    if (given == time::enough) // a rank that waits looks every millisecond, unless a library keeps it
+        doing += waits ? ": a call of a network's library (MPI, libfabric, libibverbs) did not return"
+                       : " while this rank computed, or was in a call of another library: it did not ask for its "
+                         "messages since";
     return core_.end_of_job(doing).text;
 }
 

@@ -148,7 +148,8 @@ class plan_core {
     void fill_message(Channel& channel, std::uint64_t epoch, Fill& fill) noexcept;
     template <class Channel>
     void seal(Channel& channel, std::uint64_t epoch) noexcept {
-        if (seal_.seals()) seal_.put(channel.target(epoch), writers_[channel.index()].bytes(), epoch);
+        if (!seal_.seals()) return; // finding the arguments takes longer than many a message
+        seal_.put(channel.target(epoch), writers_[channel.index()].bytes(), epoch);
     }
     /// Offers the messages to their receivers, before any is filled: they may be waiting.
     void offer(const comm::joint_source& source, std::uint64_t epoch) noexcept;
@@ -167,6 +168,9 @@ class plan_core {
     void review_paths() noexcept;
 
     // What is wrong.
+    static constexpr const char* needs_thread_level =
+        "member 0 of a team sends over transport mpi, but another thread initialised MPI, with less than "
+        "MPI_THREAD_SERIALIZED; initialise it by MPI_Init_thread with that level, or by the thread that is member 0";
     /// The status, which any member of a team may have made bad.
     [[nodiscard]] comm::status state() const noexcept { return status_.load(); }
     /// Refuses the input of start(), if it can't be sent; it may come from any member of a team.

@@ -5,13 +5,8 @@
 #include <halocline/halo/detail/plan_core.hpp>
 
 #include <algorithm>
-#include <type_traits>
 
 namespace halocline::halo {
-
-inline constexpr const char* needs_thread_level =
-    "member 0 of a team sends over transport mpi, but another thread initialised MPI, with less than "
-    "MPI_THREAD_SERIALIZED; initialise it by MPI_Init_thread with that level, or by the thread that is member 0";
 
 template <class Pack>
 void plan_core::start_packed(Pack& pack, team t) noexcept {

@@ -30,19 +30,14 @@ class position_list {
     /// From the positions that `walk(visit)` visits, in order.  Cost: a few ns per position.
     template <class Walk>
     static position_list of(Walk&& walk) {
-        return of_runs([&](auto&& visit) { walk([&](std::int64_t position) { visit(position, position + 1); }); });
-    }
-    /// From the runs of neighbours [begin, end) that `walk(visit)` visits, in order.  Cost: a few ns per run.
-    template <class Walk>
-    static position_list of_runs(Walk&& walk) {
         position_list list;
         std::int64_t first = 0, next = 0;
-        walk([&](std::int64_t begin, std::int64_t end) {
-            if (begin != next) {
+        walk([&](std::int64_t position) {
+            if (position != next) {
                 list.append(first, next);
-                first = begin;
+                first = position;
             }
-            next = end;
+            next = position + 1;
         });
         list.append(first, next);
         return list;
@@ -56,7 +51,7 @@ class position_list {
     [[nodiscard]] bool is_counted() const {
         return runs_.empty() || (size_ == runs_.front().sites && runs_.front().first == 0);
     }
-    /// Do both hold the same positions in the same order?  Pre: neither was made from runs().
+    /// Do both hold the same positions in the same order?  Pre: one made from runs has those that it would have one by one.
     friend bool operator==(const position_list&, const position_list&) = default;
     /// All positions, one by one.
     [[nodiscard]] std::vector<std::int64_t> expanded() const;
