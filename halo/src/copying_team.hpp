@@ -30,10 +30,12 @@ class copying_team {
             return {};
         }
         if (start_.is_disbanded()) return {t, "goes on, but its team was given up"};
+        if (!agreed_.agrees(t)) return {t, another_size};
         if (t.index == 0) {
-            start_.lead();
+            if (!start_.lead()) return {t, started_twice};
             if (const int missing = start_.await_others(t, patience_); missing != 0)
                 return {{missing, t.size}, never_started};
+            agreed_.forget();
             lead();
             start_.release();
             return {};
@@ -99,6 +101,7 @@ class copying_team {
     alignas(64) std::atomic<std::uint32_t> ticket_{0}; // number of pieces of the shared work, and the next one to take
     alignas(64) std::atomic<int> done_{0};
     rendezvous start_, finish_;
+    agreed_size agreed_; // in start()
 };
 
 } // namespace halocline::halo

@@ -51,18 +51,18 @@ std::uint64_t plan_core::checksum(const source_field& x) const noexcept {
 
 void plan_core::require_fresh(const source_field& x, std::uint64_t version, std::size_t first, std::size_t last) const {
     if (options_.checks < check_level::normal) return;
-    const bool in_flight = team_->in_flight(epoch_);
-    const std::uint64_t started = epoch_ + (in_flight ? 1 : 0);
+    const std::string stale =
+        "halo '" + options_.name + "': stale ghosts after exchange " + std::to_string(epoch_) + ": ";
+    if (team_->in_flight(epoch_)) throw error(stale + "the next exchange is not finished; call finish() first");
     const char* why = "is not what the last finished exchange sent";
     for (std::size_t i = first; i < last; ++i) {
         if (!sent_[i].is_of(x.values)) continue;
         why = sent_[i].why_stale(x.values, version, epoch_, [&] { return checksum(x); });
-        if (!why && !in_flight) return;
+        if (!why) return;
     }
-    if (started > 0 && sent_.front().epoch() < started)
+    if (epoch_ > 0 && sent_.front().epoch() < epoch_)
         why = "is not tracked: the last exchange was packed by its caller";
-    throw error("halo '" + options_.name + "': stale ghosts after exchange " + std::to_string(epoch_) + ": the field " +
-                why + "; call start() and finish(), or ensure_halo()");
+    throw error(stale + "the field " + why + "; call start() and finish(), or ensure_halo()");
 }
 
 void plan_core::throw_other_number(std::size_t fields) const {

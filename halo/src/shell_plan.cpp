@@ -57,22 +57,30 @@ comm::status shell_plan::ensure_halo(int which) noexcept {
     return finish();
 }
 
-void shell_plan::require_fresh(int which) const {
+std::string shell_plan::why_stale(int which) const {
     const state& s = *s_;
-    if (s.options.checks < check_level::normal) return;
+    if (s.options.checks < check_level::normal) return {};
     if (!s.has_binding(which))
         throw input_error(no_binding("halo '" + s.options.name + "'", "require_fresh", which, s.filled.size()));
     const bound_ghosts& g = s.filled[which];
-    const char* why = g.absent                                             ? g.absent
-                      : g.was_marked()                                     ? "a field was marked as written since"
-                      : g.checksum_of_sent(s.sent_sites) != g.sent_sum     ? "a field was written since"
-                      : g.checksum_of_ghosts(s.ghost_sites) != g.ghost_sum ? "ghosts were written since"
-                                                                           : nullptr;
-    if (!why) return;
+    if (s.now == state::running::forward && s.forward.bound == which) return "their exchange is not finished";
+    if (g.absent) return g.absent;
+    if (g.was_marked()) return "a field was marked as written since";
+    if (g.checksum_of_sent(s.sent_sites) != g.sent_sum) return "a field was written since";
+    if (g.checksum_of_ghosts(s.ghost_sites) != g.ghost_sum) return "ghosts were written since";
+    return {};
+}
+
+void shell_plan::require_fresh(int which) const {
+    const std::string why = why_stale(which);
+    if (why.empty()) return;
+    const state& s = *s_;
     const std::string n = std::to_string(which);
-    throw error("halo '" + s.options.name + "': stale ghosts of binding " + n + " after exchange " +
-                std::to_string(s.epoch) + ": " + why + "; call start(" + n + ") and finish(), or ensure_halo(" + n +
-                ")");
+    const bool under_way = s.now == state::running::forward && s.forward.bound == which;
+    throw error(
+        "halo '" + s.options.name + "': stale ghosts of binding " + n + " after exchange " + std::to_string(s.epoch) +
+        ": " + why +
+        (under_way ? "; call finish() first" : "; call start(" + n + ") and finish(), or ensure_halo(" + n + ")"));
 }
 
 std::span<const int> shell_plan::completed() noexcept {

@@ -392,6 +392,7 @@ inline void expect_leaving_ends_waits(const job& j) {
         if (j.rank() == 0 && !near.empty()) {
             e.post();
             EXPECT_EQ(e.wait(), status::aborted);
+            EXPECT_EQ(e.pending(), "exposed memory 'left', epoch 1 as target, 0 as origin: rank 1 to complete epoch 1");
             EXPECT_EQ(e.complete(), status::aborted);
             EXPECT_EQ(e.put_signal(0, {}, 0, 99), status::aborted) << "what was wrong first is told";
             EXPECT_EQ(e.wait_signals(99, 1), status::aborted);
@@ -401,6 +402,7 @@ inline void expect_leaving_ends_waits(const job& j) {
         exposure e(j, near, 64, {"no signal", 1});
         if (j.rank() == 0 && !near.empty()) {
             EXPECT_EQ(e.wait_signals(0, 1), status::aborted);
+            EXPECT_EQ(e.pending(), "exposed memory 'no signal', epoch 0 as target, 0 as origin: signal 0 to reach 1");
         }
     }
     j.barrier();

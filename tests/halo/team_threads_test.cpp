@@ -5,6 +5,7 @@
 #include "small_job.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <barrier>
 #include <chrono>
@@ -213,7 +214,7 @@ TEST(TeamsOfThreads, TellWhoIsMissing) {
                                     {{0, 2}, "1" + of_3 + unstarted, "1" + of_3 + unstarted},
                                     {{1, 2}, "0" + of_3 + unfinished, "0" + of_3 + "did not call "},
                                     {{0, 1, 1}, "1" + of_3 + twice, "1" + of_3 + twice},
-                                    {{0, 0, 1}, "0" + of_3 + twice, "2" + of_3 + unstarted}}) {
+                                    {{0, 0, 1}, "0" + of_3 + twice, "0" + of_3 + twice}}) {
         const auto j = comm::job::single(options);
         lattice::field<double> x(lattice::site_order::lexicographic(extents), 1);
         halo::plan faces(j, cut, {.bytes_per_site = 8, .self_exchange = true});
@@ -230,6 +231,41 @@ TEST(TeamsOfThreads, TellWhoIsMissing) {
         EXPECT_EQ(text_of(faces), "halo 'halo': member " + c.packing);
         EXPECT_NE(text_of(shell).find("halo 'halo': member " + c.copying), std::string::npos) << text_of(shell);
         EXPECT_NE(text_of(region).find("'regions': member " + c.copying), std::string::npos) << text_of(region);
+    }
+}
+
+// As where one calls with omp_get_max_threads() and another with omp_get_num_threads().
+TEST(TeamsOfThreads, TellWhoGivesAnotherSize) {
+    const lattice::coordinate extents{4, 4, 4, 4};
+    const auto cut = lattice::decomposition::even(extents, {1, 1, 1, 1});
+    comm::job_options options = small_job();
+    options.deadline = std::chrono::milliseconds(300);
+    const std::string other = " gave another size of its team than another member";
+    for (const std::array<int, members> sizes : {std::array{3, 3, 4}, std::array{3, 4, 3}, std::array{5, 3, 3}}) {
+        const auto j = comm::job::single(options);
+        lattice::field<double> x(lattice::site_order::lexicographic(extents), 1);
+        halo::plan faces(j, cut, {.bytes_per_site = 8, .self_exchange = true});
+        halo::region_plan region(j, {{0, 0, {1}}}, {{0, 0, {4}}}, {halo::bind(x)});
+        const auto finished = [&](auto& plan, auto&& start) {
+            std::array<status, members> results{};
+            std::vector<std::thread> team;
+            for (int i = 0; i < members; ++i)
+                team.emplace_back([&, i] {
+                    const halo::team me{i, sizes[static_cast<std::size_t>(i)]};
+                    start(me);
+                    results[static_cast<std::size_t>(i)] = plan.finish(me);
+                });
+            for (std::thread& t : team) t.join();
+            return results;
+        };
+        std::array<status, members> all_misused;
+        all_misused.fill(status::misused);
+
+        EXPECT_EQ(finished(faces, [&](halo::team me) { faces.start(x, me); }), all_misused);
+        EXPECT_EQ(finished(region, [&](halo::team me) { region.start(0, me); }), all_misused);
+
+        EXPECT_NE(text_of(faces).find(other), std::string::npos) << text_of(faces);
+        EXPECT_NE(text_of(region).find(other), std::string::npos) << text_of(region);
     }
 }
 

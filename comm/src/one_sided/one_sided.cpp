@@ -60,13 +60,15 @@ std::size_t exposure::bytes_at(std::size_t n) const noexcept {
 }
 
 template <class Done>
-status exposure::wait_until(std::optional<std::size_t> of, Done done) noexcept {
+status exposure::wait_until(const awaited& what, Done done) noexcept {
     segment_->poll();
     if (status_ == status::ok) status_ = segment_->job.core().failed_for_call();
     if (status_ != status::ok) return status_;
-    const status s = segment_->wait_until(of ? &segment_->neighbours[*of] : nullptr,
+    const bool of_any = what.of == awaited::kind::signal;
+    const status s = segment_->wait_until(of_any ? nullptr : &segment_->neighbours[what.which],
                                           [&] { return done() || status_ != status::ok; });
     if (status_ == status::ok) status_ = s;
+    if (status_ != status::ok) failed_ = what;
     return status_;
 }
 
@@ -108,7 +110,8 @@ bool exposure::failed_meanwhile(std::size_t n) noexcept {
 status exposure::wait() noexcept {
     if (status_ == status::ok && posted_ == waited_) misuse("wait() without post()");
     for (std::size_t n = 0; n < neighbours() && status_ == status::ok; ++n) {
-        const status s = wait_until(n, [&] { return came(n, completions, posted_); });
+        const status s =
+            wait_until({awaited::kind::completion, n, posted_}, [&] { return came(n, completions, posted_); });
         if (s != status::ok) return s;
     }
     if (status_ == status::ok) waited_ = posted_;
@@ -136,7 +139,7 @@ bool exposure::ready(std::size_t n) noexcept {
 
 status exposure::await(std::size_t n) noexcept {
     if (!has_neighbour(n)) return status_;
-    return wait_until(n, [&] { return came(n, posts, started_); });
+    return wait_until({awaited::kind::post, n, started_}, [&] { return came(n, posts, started_); });
 }
 
 status exposure::put(std::size_t n, std::span<const std::byte> from, std::size_t offset) noexcept {
@@ -202,7 +205,7 @@ int exposure::left_by_all() const noexcept {
 
 status exposure::wait_signals(int signal, std::uint64_t at_least) noexcept {
     if (!has_signal(signal) || status_ != status::ok) return status_;
-    return wait_until({}, [&] {
+    return wait_until({awaited::kind::signal, static_cast<std::size_t>(signal), at_least}, [&] {
         const int gone = left_by_all(); // read first: what they signalled before is then visible
         if (signals(signal) >= at_least) return true;
         if (gone >= 0 && status_ == status::ok) status_ = segment_->job.core().left_by(gone);
@@ -211,8 +214,18 @@ status exposure::wait_signals(int signal, std::uint64_t at_least) noexcept {
 }
 
 std::string exposure::pending() const {
-    return "exposed memory '" + options_.name + "', epoch " + std::to_string(posted_) + " as target, " +
-           std::to_string(started_) + " as origin" + (wrong_call_ ? ": " + wrong_call_.text() : "");
+    const rma_segment& segment = *segment_;
+    const std::string text = "exposed memory '" + options_.name + "', epoch " + std::to_string(posted_) +
+                             " as target, " + std::to_string(started_) + " as origin";
+    const auto rank = [&] { return ": rank " + std::to_string(segment.neighbours[failed_.which].rank); };
+    switch (failed_.of) {
+    case awaited::kind::completion: return text + rank() + " to complete epoch " + std::to_string(failed_.value);
+    case awaited::kind::post: return text + rank() + " to post epoch " + std::to_string(failed_.value);
+    case awaited::kind::signal:
+        return text + ": signal " + std::to_string(failed_.which) + " to reach " + std::to_string(failed_.value);
+    case awaited::kind::nothing: break;
+    }
+    return text + (wrong_call_ ? ": " + wrong_call_.text() : "");
 }
 
 } // namespace halocline::comm

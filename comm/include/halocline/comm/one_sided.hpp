@@ -17,7 +17,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 
@@ -102,9 +101,14 @@ class exposure {
     [[nodiscard]] std::string pending() const;
 
   private:
-    /// Waits for neighbour `of`, or for any.
+    /// What a wait is for: a neighbour's completion or post, or a signal that reaches `value`.
+    struct awaited {
+        enum class kind : std::uint8_t { nothing, completion, post, signal } of = kind::nothing;
+        std::size_t which = 0; // neighbour or signal
+        std::uint64_t value = 0;
+    };
     template <class Done>
-    status wait_until(std::optional<std::size_t> of, Done done) noexcept;
+    status wait_until(const awaited& what, Done done) noexcept;
     /// put() and put_signal(), whatever the epoch.  Pre: there is such a neighbour.
     status write(std::size_t n, std::span<const std::byte> from, std::size_t offset) noexcept;
     bool came(std::size_t n, int half, std::uint64_t epoch) noexcept;
@@ -119,6 +123,7 @@ class exposure {
     checked_pointer<std::unique_ptr<rma_segment>> segment_;
     std::uint64_t posted_ = 0, waited_ = 0, started_ = 0, completed_ = 0; // epochs
     std::uint64_t fruitless_tests_ = 0;
+    awaited failed_; // the wait that made status_ bad
     status status_ = status::ok;
     wrong_call wrong_call_; ///< why status_ is misused
 };

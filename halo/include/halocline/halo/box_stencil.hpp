@@ -320,7 +320,9 @@ void box_stencil<T, Components>::for_boundary(Kernel&& kernel) const {
     if (plan_.epoch() != epoch_ || source_ < 0)
         throw error(named() + "for_boundary() before finish(): its ghosts are stale");
     require_same_values();
-    plan_.require_fresh(bound_to(values_));
+    if (const std::string why = plan_.why_stale(bound_to(values_)); !why.empty())
+        throw error(named() + "stale ghosts of field " + std::to_string(source_) + ": " + why + "; call start(" +
+                    std::to_string(source_) + ") and finish()");
     visit_with_checks<Components>(options_.checks, options_.name, values_, kernel, [this](auto& k) {
         for (const lattice::box& part : parts_.boundary) this->visit(part, k);
     });

@@ -86,6 +86,8 @@ class shell_plan {
     ///      another plan with another phase or format, it must have the value that this plan brought.
     /// Cost: one read of the sites that are sent and of the ghosts, which finish() reads once more, too.
     void require_fresh(int which = 0) const;
+    /// Why require_fresh(which) would throw an error; empty if it would not.
+    [[nodiscard]] std::string why_stale(int which = 0) const;
 
     /// Indices in ghosts() of regions that have been filled since the last call, each once per exchange. A loop around
     /// this must also call test(), which ends the loop when some rank has died. The list is valid until the next call.

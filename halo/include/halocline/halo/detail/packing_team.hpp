@@ -79,9 +79,11 @@ class packing_team {
     }
 
     /// A member enters start(), before it packs. The last one to enter calls send(messages) for what others have
-    /// packed. A fault if the member has entered already.  `epoch`: for note_started(), if there are no messages.
+    /// packed. A fault if the member has entered already, or gives another size than one before.  `epoch`: for
+    /// note_started(), if there are no messages.
     template <class Send>
     [[nodiscard]] comm::team_fault enter(team t, std::uint64_t epoch, Send&& send) noexcept {
+        if (!agreed_.agrees(t)) return {t, another_size};
         const roll_call::roll before = entered_.add(t);
         if (before.has(t.index)) return {t, started_twice};
         const bool last = before.count() == t.size - 1; // to enter: sending begins
@@ -173,6 +175,7 @@ class packing_team {
     /// All is sent: resets the state for the next exchange.
     void end_start(std::uint64_t epoch) noexcept {
         sent_ = 0;
+        agreed_.forget();
         entered_.clear();
         note_started(epoch);
     }
@@ -189,7 +192,8 @@ class packing_team {
     team_patience patience_;
     senders senders_ = senders::any_member;
     std::array<packed_count, lattice::faces> packed_;
-    alignas(64) roll_call entered_;                         // members in start()
+    alignas(64) roll_call entered_; // members in start()
+    agreed_size agreed_;
     alignas(64) std::atomic<std::uint32_t> ready_{sending}; // packed messages; `sending`: others must not send
     std::uint32_t sent_ = 0;                                // messages of this exchange; only for the member that sends
     alignas(64) std::atomic<std::uint64_t> started_{0};     // the exchange that was sent last

@@ -99,6 +99,22 @@ class roll_call {
     std::atomic<std::uint64_t> word_{0};
 };
 
+/// The size of a team, which all its members must give. For one start at a time.
+class agreed_size {
+  public:
+    /// False if another member has given another size.
+    [[nodiscard]] bool agrees(team t) noexcept {
+        int none = 0;
+        return size_.compare_exchange_strong(none, t.size, std::memory_order_relaxed) || none == t.size;
+    }
+    /// All members have come.
+    void forget() noexcept { size_.store(0, std::memory_order_relaxed); }
+
+  private:
+    std::atomic<int> size_{0}; // 0: none has come
+};
+
+inline constexpr const char* another_size = "gave another size of its team than another member";
 inline constexpr const char* started_twice =
     "called start() twice: two threads have its index, or it did not call finish()";
 inline constexpr const char* finished_twice = "called finish() twice: two threads have its index";
@@ -128,8 +144,8 @@ class rendezvous {
             },
             [&] { return is_led() || excused(); });
     }
-    /// Member 0 has arrived: from now on the deadlines of what it waits for apply.
-    void lead() noexcept { led_.store(true, std::memory_order_relaxed); }
+    /// Member 0 has arrived: from now on the deadlines of what it waits for apply. False if it had already.
+    bool lead() noexcept { return !led_.exchange(true, std::memory_order_relaxed); }
     /// Member 0 leaves without ending the round: its time counts again.
     void stop_leading() noexcept { led_.store(false, std::memory_order_relaxed); }
     [[nodiscard]] bool is_led() const noexcept { return led_.load(std::memory_order_relaxed); }
