@@ -53,8 +53,8 @@ double common_core_ns(const std::vector<turn_list>& turns) {
     for (const turn_list& of_one : turns)
         for (const turn* t : of_one) all.insert(std::min(t->before.core_ns, t->after.core_ns));
     double common = 0;
-    std::pair<int, std::ptrdiff_t> best{-1,
-                                        0}; // contenders with enough turns, turns of the one with the fewest of them
+    // How many contenders have enough turns, and how many turns the one of them with the fewest has.
+    std::pair<int, std::ptrdiff_t> best{-1, 0};
     for (const double quick : all) {
         std::pair<int, std::ptrdiff_t> served{0, std::numeric_limits<std::ptrdiff_t>::max()};
         for (const turn_list& of_one : turns) {

@@ -274,6 +274,20 @@ TEST(BoxStencil, RefusesToReadStaleGhosts) {
     EXPECT_THROW(s.for_boundary(nothing), error);
 }
 
+// The field is named as the program knows it, which after a swap is not the plan's binding.
+TEST(BoxStencil, NamesTheFieldWhoseGhostsAreStale) {
+    const comm::job j = comm::job::single(small_job());
+    box_stencil<double> s(j, decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1}),
+                          {.name = "s", .checks = check_level::normal});
+    s.field(0).swap(s.field(1));
+    s.start(0);
+    s.finish_or_throw();
+    s.field(0).mark_written();
+
+    EXPECT_EQ(refusal<error>([&] { s.for_boundary([](const auto&) {}); }),
+              "stencil 's': stale ghosts of field 0: a field was marked as written since; call start(0) and finish()");
+}
+
 TEST(BoxStencil, TellsOfAKernelThatWritesTheFieldThatItReadsIfChecksAreNormal) {
     const comm::job j = comm::job::single(small_job());
     const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
