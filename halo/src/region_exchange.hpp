@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A region_plan's exchange under way: what has been sent, what has arrived, who copies.
+// What a region_plan consists of, and its exchange under way: what has been sent, what has arrived, who copies.
 #pragma once
 
 #include "copying_team.hpp"
@@ -17,20 +17,29 @@
 namespace halocline::halo {
 
 struct region_plan::state {
+    // How it is made (region_channels.cpp).
     state(const comm::job& j, const std::vector<transfer>& sends, const std::vector<transfer>& receives,
           std::vector<binding> fields, region_plan_options choices);
     state(const state&) = delete; // waits know where it is
     state& operator=(const state&) = delete;
     /// Tells of a misuse that no finish() has told.
     ~state();
-
     /// Err: input_error: the size of a message would overflow.
     void refuse_wrapping_sizes() const;
     /// Makes the channels of all messages. Collective.
     void make_channels();
     /// Each exchange of this plan follows one of `first`, in the same call or in later waits.
     void begins_with(const state& first);
-    void start(int which) noexcept;
+
+    // Its course (region_exchange.cpp). begin() and complete() are member 0's part of start() and finish().
+    bool test() noexcept;
+    /// test() of this plan alone, for the work of every wait.
+    bool has_arrived() noexcept;
+    /// Waits until all is sent and all has arrived.
+    void wait() noexcept;
+    comm::status complete() noexcept;
+    /// The plan has failed: this rank copies nothing more, and tells its peers that nothing more comes.
+    void leave() noexcept;
     /// Pre: status is misused.
     [[nodiscard]] std::string why_misused() const;
     /// Refuses a call by a thread that is not a member, or a member's fault; nobody waits for the missing member.
@@ -38,57 +47,7 @@ struct region_plan::state {
         status.misuse(call);
         threads->disband();
     }
-    bool test() noexcept;
-    /// test() of this plan alone, for the work of every wait.
-    bool has_arrived() noexcept;
-    comm::status finish() noexcept;
-    /// The plan has failed: this rank copies nothing more, and tells its peers that nothing more comes.
-    void leave() noexcept;
-    /// Waits until all is sent and all has arrived.
-    void wait() noexcept;
-    /// Copies to the fields that peers have freed in the meantime.
-    void send_direct() noexcept;
-    /// Lets peers copy pieces of what goes to the fields that they have freed, before any of it is copied here.
-    void offer() noexcept;
-    /// Copies pieces of messages that are on their way to this rank.
-    void help() noexcept;
-    /// Does a message that has arrived have the checksum that it was sent with? Notes the peer if not.
-    [[nodiscard]] bool is_intact(const region_message& m, const std::byte* message) noexcept;
-    void unpack(const region_message& m, const std::byte* message) const noexcept;
-    /// Multiplies what has arrived in place by its phases.
-    void multiply(const region_message& m) noexcept;
-    /// Number of pieces in which the team copies a message; 0 or 1 if more would not pay.
-    [[nodiscard]] int pieces(std::int64_t sites) const noexcept {
-        const std::size_t bytes = static_cast<std::size_t>(sites) * site_bytes;
-        return static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(threads->size()), bytes / piece_bytes));
-    }
-    /// Calls copy(first, last) for the sites of a message, by the team if it is large.
-    template <class Copy>
-    void by_team(std::int64_t sites, Copy&& copy) const noexcept {
-        threads->share(pieces(sites), [&](int piece, int pieces) noexcept {
-            copy(sites * piece / pieces, sites * (piece + 1) / pieces);
-        });
-    }
-    /// Stores what has arrived; additions wait until all is here, because the order counts.
-    void advance() noexcept;
-    void add_all() noexcept;
-    void note(region_message& m) noexcept;
-    /// Measures, before a message is written, how far away this byte of it is.  Pre: called by the driver; the byte may
-    /// be written.
-    void look_at(region_message& m, std::byte* middle) noexcept {
-        if (!looking || m.send_sites == 0 || !m.is_watched()) return;
-        const std::uint64_t ticks = looks.look(middle);
-        m.watch.read(ticks);
-        if (!m.by_slot) return;
-        m.by_slot->watch.read(ticks);
-        m.by_slot->distance.read(ticks);
-    }
-    /// Fills a message that begins at `message`, by these copies, written as `watch` says.
-    void pack(const region_message& m, const std::vector<site_copy>& out, const path_watch& watch,
-              std::byte* message) const noexcept;
-    /// When all messages are sent, decides how they are written from the next exchange on.
-    void review_paths() noexcept;
-
+    [[nodiscard]] bool started() const { return started_ != epoch; }
     /// Called in every wait of this rank.
     void work() noexcept {
         // Relaxed suffices: a thread that reads its own id here stored it itself, and nobody has stored since.
@@ -101,37 +60,90 @@ struct region_plan::state {
         if (!std::exchange(works, true))
             channels.work_in_every_wait(this, [](void* self) { static_cast<state*>(self)->work(); });
     }
-    [[nodiscard]] bool started() const { return started_ != epoch; }
 
+    // Sending (region_sending.cpp).
+    void begin(int which) noexcept;
+    /// Fills a message that begins at `message`, by these copies, written as `watch` says.
+    void pack(const region_message& m, const std::vector<site_copy>& out, const path_watch& watch,
+              std::byte* message) const noexcept;
+    /// Copies to the fields that peers have freed in the meantime.
+    void send_direct() noexcept;
+    /// Lets peers copy pieces of what goes to the fields that they have freed, before any of it is copied here.
+    void offer() noexcept;
+    /// Measures, before a message is written, how far away this byte of it is.  Pre: called by the driver; the byte may
+    /// be written.
+    void look_at(region_message& m, std::byte* middle) noexcept {
+        if (!looking || m.send_sites == 0 || !m.is_watched()) return;
+        const std::uint64_t ticks = looks.look(middle);
+        m.watch.read(ticks);
+        if (!m.by_slot) return;
+        m.by_slot->watch.read(ticks);
+        m.by_slot->distance.read(ticks);
+    }
+    /// When all messages are sent, decides how they are written from the next exchange on.
+    void review_paths() noexcept;
+
+    // Receiving (region_receiving.cpp).
+    /// Copies pieces of messages that are on their way to this rank.
+    void help() noexcept;
+    /// Stores what has arrived; additions wait until all is here, because the order counts.
+    void advance() noexcept;
+    void add_all() noexcept;
+    /// Does a message that has arrived have the checksum that it was sent with? Notes the peer if not.
+    [[nodiscard]] bool is_intact(const region_message& m, const std::byte* message) noexcept;
+    void unpack(const region_message& m, const std::byte* message) const noexcept;
+    /// Multiplies what has arrived in place by its phases.
+    void multiply(const region_message& m) noexcept;
+    /// A message's values are in place, for completed().
+    void note(region_message& m) noexcept;
+
+    // By a team.
+    /// Number of pieces in which the team copies a message; 0 or 1 if more would not pay.
+    [[nodiscard]] int pieces(std::int64_t sites) const noexcept {
+        const std::size_t bytes = static_cast<std::size_t>(sites) * site_bytes;
+        return static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(threads->size()), bytes / piece_bytes));
+    }
+    /// Calls copy(first, last) for the sites of a message, by the team if it is large.
+    template <class Copy>
+    void by_team(std::int64_t sites, Copy&& copy) const noexcept {
+        threads->share(pieces(sites), [&](int piece, int pieces) noexcept {
+            copy(sites * piece / pieces, sites * (piece + 1) / pieces);
+        });
+    }
+
+    // Fixed once it is made, but for what watches in `messages` decide.
     comm::job job;
     region_plan_options options;
     std::vector<binding> bindings;
     std::vector<region_message> messages; // by peer
-    std::vector<int> reported;            // room for completed()
-    std::size_t unreported = 0;           // the first in `reported` that completed() has not returned yet
     comm::channel_set channels;
-    std::shared_ptr<copying_team> threads;    // shared by the phases of a shell_plan
-    message_seal seal;                        // of packed messages; others can't have one
-    int broken_from = -1;                     // the rank whose message did not match its seal
-    real_format format;                       // of messages
-    std::size_t site_bytes = 0;               // in a message, sum over all fields
-    std::size_t piece_bytes = 0;              // the least that is worth another thread
-    std::int64_t most_sites = 0;              // in a message
-    std::uint64_t epoch = 0, started_ = 0;    // numbers of finished and of started exchanges
-    std::uint64_t stamp = 0;                  // start of the running exchange; 0 if it is not timed
-    std::atomic<const void*> driver{nullptr}; // the thread whose waits may copy: the one that started the exchange
-    std::uint32_t first_source = 0;           // index among the fields that networks know, after the destinations
-    bool joint = false;                       // may any message be copied by both ends?
-    const std::byte* slab = nullptr;          // where this rank's begins
-    std::size_t unsent = 0;                   // direct messages whose target is not free yet
-    void (*step)(void* object) = nullptr;     // see region_plan::work_in_every_wait()
+    std::shared_ptr<copying_team> threads; // shared by the phases of a shell_plan
+    message_seal seal;                     // of packed messages; others can't have one
+    real_format format;                    // of messages
+    std::size_t site_bytes = 0;            // in a message, sum over all fields
+    std::size_t piece_bytes = 0;           // the least that is worth another thread
+    std::int64_t most_sites = 0;           // in a message
+    std::uint32_t first_source = 0;        // index among the fields that networks know, after the destinations
+    const std::byte* slab = nullptr;       // where this rank's begins
+    bool joint = false;                    // may any message be copied by both ends?
+    bool works = false;                    // is work() being called?
+    void (*step)(void* object) = nullptr;  // see region_plan::work_in_every_wait()
     void* step_object = nullptr;
-    bool works = false, finishing = false; // is work() being called? Is finish() running?
-    look_times looks;
-    bool looking = false;          // is the running exchange measured?
+
+    // The exchange under way, or the last one.
+    std::uint64_t epoch = 0, started_ = 0;    // numbers of finished and of started exchanges
+    int bound = 0;                            // the binding that was started
+    std::uint64_t stamp = 0;                  // when it was started; 0 if it is not timed
+    bool looking = false;                     // is it measured how far away messages are?
+    std::size_t unsent = 0;                   // direct messages whose target is not free yet
+    std::vector<int> reported;                // room for completed()
+    std::size_t unreported = 0;               // the first in `reported` that completed() has not returned yet
+    int broken_from = -1;                     // the rank whose message did not match its seal
+    bool finishing = false;                   // is finish() running?
+    std::atomic<const void*> driver{nullptr}; // the thread whose waits may copy: the one that started the exchange
     std::atomic<bool> left{false}; // has leave() been called? At a time by two threads that both say they are member 0
-    int bound = 0;
     sticky_status status; // any member of a team may make it bad; misused without a wrong call: because of `bound`
+    look_times looks;
     exchange_times times;
 };
 

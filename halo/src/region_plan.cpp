@@ -31,8 +31,8 @@ void region_plan::work_in_every_wait(void* object, void (*step)(void*)) {
 
 void region_plan::join(std::shared_ptr<copying_team> threads) { s_->threads = std::move(threads); }
 void region_plan::follow(const region_plan& first) { s_->begins_with(*first.s_); }
-void region_plan::begin(int which) noexcept { s_->start(which); }
-comm::status region_plan::complete() noexcept { return s_->finish(); }
+void region_plan::begin(int which) noexcept { s_->begin(which); }
+comm::status region_plan::complete() noexcept { return s_->complete(); }
 void region_plan::leave() noexcept { s_->leave(); }
 bool region_plan::has_arrived() noexcept { return s_->has_arrived(); }
 bool region_plan::shares() const {
@@ -41,14 +41,14 @@ bool region_plan::shares() const {
 
 void region_plan::start(int which, team t) noexcept {
     if (!t.is_member()) return s_->refuse_thread(t);
-    if (const comm::team_fault fault = s_->threads->start(t, shares(), [&] { s_->start(which); }))
+    if (const comm::team_fault fault = s_->threads->start(t, shares(), [&] { s_->begin(which); }))
         s_->refuse_thread(fault);
 }
 bool region_plan::test() noexcept { return s_->test(); }
 comm::status region_plan::finish(team t) noexcept {
     if (!t.is_member())
         s_->refuse_thread(t);
-    else if (const comm::team_fault fault = s_->threads->finish(t, [&] { (void)s_->finish(); }))
+    else if (const comm::team_fault fault = s_->threads->finish(t, [&] { (void)s_->complete(); }))
         s_->refuse_thread(fault);
     return s_->status.tell();
 }

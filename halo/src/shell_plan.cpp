@@ -7,6 +7,7 @@
 
 #include <halocline/base/error.hpp>
 
+#include <algorithm>
 #include <utility>
 
 namespace halocline::halo {
@@ -98,6 +99,12 @@ std::uint64_t shell_plan::epoch() const { return s_->epoch; }
 const shell_options& shell_plan::options() const { return s_->options; }
 const comm::job& shell_plan::job() const { return s_->job; }
 corner_route shell_plan::route() const { return s_->route; }
+
+int shell_plan::binding_of(const void* values) const noexcept {
+    const auto has_these = [&](const bound_ghosts& g) { return g.fields.front().data == values; };
+    const auto found = std::ranges::find_if(s_->filled, has_these);
+    return values == nullptr || found == s_->filled.end() ? -1 : static_cast<int>(found - s_->filled.begin());
+}
 
 plan_statistics shell_plan::statistics() const {
     plan_statistics sum;

@@ -3,6 +3,8 @@
 
 #include "box_layers.hpp"
 
+#include <halocline/halo/detail/phase_arithmetic.hpp>
+
 namespace halocline::halo {
 namespace {
 
@@ -141,10 +143,11 @@ box ghosts_along(const lattice::decomposition& cut, int rank, const shell_option
 
 std::complex<double> phase_along(const lattice::decomposition& cut, int rank, const shell_options& o,
                                  const coordinate& direction) {
+    const boundary_phases phases = with_signs(o.phases, o.boundaries);
     std::complex<double> phase = 1;
     for (int mu = 0; mu < dimensions; ++mu) {
-        if (direction[mu] == 0 || o.phases[mu] == 1.0 || !cut.wraps(rank, face_towards(mu, direction[mu]))) continue;
-        phase *= direction[mu] < 0 ? std::conj(o.phases[mu]) : o.phases[mu];
+        if (direction[mu] == 0 || phases[mu] == 1.0 || !cut.wraps(rank, face_towards(mu, direction[mu]))) continue;
+        phase *= direction[mu] < 0 ? std::conj(phases[mu]) : phases[mu];
     }
     return phase;
 }

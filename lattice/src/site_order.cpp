@@ -3,6 +3,7 @@
 
 #include <halocline/base/error.hpp>
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -86,9 +87,18 @@ void place_blocks(block_layout& b, const std::vector<int>& colour, const int (&b
 
 } // namespace
 
-void site_order::fill_inverse() {
+void site_order::take_positions(std::vector<std::int32_t> positions) {
+    position_ = std::move(positions);
+    volume_ = static_cast<std::int64_t>(position_.size());
     site_.assign(static_cast<std::size_t>(outer_sites_ * lane_width_), -1);
     for (std::size_t s = 0; s < position_.size(); ++s) site_[position_[s]] = static_cast<std::int32_t>(s);
+}
+
+bool site_order::has_positions_of(const site_order& other) const {
+    if (!lexicographic_ && !other.lexicographic_) return position_ == other.position_;
+    for (std::int64_t s = 0; s < volume_; ++s)
+        if (position(s) != other.position(s)) return false;
+    return true;
 }
 
 std::shared_ptr<const site_order> site_order::lexicographic(const coordinate& extents) {
@@ -96,10 +106,7 @@ std::shared_ptr<const site_order> site_order::lexicographic(const coordinate& ex
     std::shared_ptr<site_order> order(new site_order);
     order->extents_ = extents;
     order->lexicographic_ = true;
-    order->outer_sites_ = lattice::volume(extents);
-    order->position_.resize(static_cast<std::size_t>(order->outer_sites_));
-    for (std::size_t s = 0; s < order->position_.size(); ++s) order->position_[s] = static_cast<std::int32_t>(s);
-    order->fill_inverse();
+    order->volume_ = order->outer_sites_ = lattice::volume(extents);
     return order;
 }
 
@@ -108,8 +115,7 @@ std::shared_ptr<const site_order> site_order::even_odd(const box& local) {
     std::shared_ptr<site_order> order(new site_order);
     order->extents_ = local.extents;
     order->outer_sites_ = local.volume();
-    order->position_ = even_first(local.extents, local.origin);
-    order->fill_inverse();
+    order->take_positions(even_first(local.extents, local.origin));
     return order;
 }
 
@@ -165,8 +171,8 @@ std::shared_ptr<const site_order> site_order::blocked(const box& local, const co
     order->lane_width_ = lane_width;
     order->outer_sites_ = std::int64_t{b.groups[0] + b.groups[1]} * b.sites_per_group;
     check_places(order->outer_sites_ * lane_width, local.extents);
-    order->position_.resize(static_cast<std::size_t>(local.volume()));
-    for (std::size_t s = 0; s < order->position_.size(); ++s) {
+    std::vector<std::int32_t> positions(static_cast<std::size_t>(local.volume()));
+    for (std::size_t s = 0; s < positions.size(); ++s) {
         const coordinate x = lexicographic_coordinate(static_cast<std::int64_t>(s), local.extents);
         coordinate block_at{}, in_sub{};
         int lane = 0, bit = 0;
@@ -180,9 +186,9 @@ std::shared_ptr<const site_order> site_order::blocked(const box& local, const co
         lane += place % b.blocks_per_group * b.splits_per_block;
         const std::int64_t outer = std::int64_t{place / b.blocks_per_group} * b.sites_per_group +
                                    rank_in_sub[lexicographic_index(in_sub, b.sub)];
-        order->position_[s] = static_cast<std::int32_t>(outer * lane_width + lane);
+        positions[s] = static_cast<std::int32_t>(outer * lane_width + lane);
     }
-    order->fill_inverse();
+    order->take_positions(std::move(positions));
     order->blocks_ = std::move(b);
     return order;
 }
@@ -193,13 +199,16 @@ std::shared_ptr<const site_order> site_order::followed_by(std::int64_t more) con
     const std::int64_t first = outer_sites_ * lane_width_; // storage position of the first additional site
     const std::int64_t outer = outer_sites_ + (more + lane_width_ - 1) / lane_width_;
     check_places(outer * lane_width_, extents_);
+    const coordinate all{static_cast<int>(volume() + more), 1, 1, 1};
+    if (lexicographic_) return lexicographic(all);
     std::shared_ptr<site_order> order(new site_order);
-    order->extents_ = {static_cast<int>(volume() + more), 1, 1, 1};
+    order->extents_ = all;
     order->lane_width_ = lane_width_;
     order->outer_sites_ = outer;
-    order->position_ = position_;
-    for (std::int64_t i = 0; i < more; ++i) order->position_.push_back(static_cast<std::int32_t>(first + i));
-    order->fill_inverse();
+    std::vector<std::int32_t> positions(static_cast<std::size_t>(volume_ + more));
+    std::ranges::copy(position_, positions.begin());
+    for (std::int64_t i = 0; i < more; ++i) positions[volume_ + i] = static_cast<std::int32_t>(first + i);
+    order->take_positions(std::move(positions));
     return order;
 }
 

@@ -70,7 +70,7 @@ void for_each_site(const lattice::decomposition& cut, int rank, const shell_opti
 
 /// Below this, whole numbers travel without being rounded, multiplied by up to three phases on their way; 0: any bits.
 inline std::uint64_t largest_number(const shell_options& o) {
-    const bool twisted = has_phase(o.phases);
+    const bool twisted = has_phase(twists_of(o));
     switch (o.format) {
     case halo::message_format::as_stored: return twisted ? 1 << 20 : 0;
     case halo::message_format::half: return twisted ? 1 << 8 : 1 << 11;
@@ -98,7 +98,7 @@ T value_of(std::int64_t index, std::complex<double> phase, std::uint64_t largest
 template <class T>
 T value_at(const coordinate& x, const lattice::decomposition& cut, const shell_options& o, int c, std::uint64_t epoch) {
     return value_of<T>(lattice::lexicographic_index(wrapped(x, cut.global()), cut.global()),
-                       phase_at(x, cut.global(), o.phases), largest_number(o), c, epoch);
+                       phase_at(x, cut.global(), twists_of(o)), largest_number(o), c, epoch);
 }
 
 /// Owned sites hold the oracle's values, all others bits that no oracle value has.

@@ -317,6 +317,10 @@ TEST_F(RefusedShellPlan, PhasesThatDoNotFitTheField) {
                   shell_plan(job, cut, {.phases = {1, 1, 1, -1}}, {halo::bind(words)});
               }).find("'halo': field 0 is not of float or double: nothing can be multiplied by phase (-1, "),
               std::string::npos);
+    EXPECT_NE(refusal([&] {
+                  shell_plan(job, cut, {.boundaries = {{{}, lattice::boundary::antiperiodic}}}, {halo::bind(words)});
+              }).find("'halo': field 0 is not of float or double: nothing can be multiplied by phase (-1, "),
+              std::string::npos);
 }
 
 TEST_F(RefusedShellPlan, FormatsThatDoNotFitTheField) {
@@ -391,7 +395,12 @@ TEST(PaddedPlan, AGhostBeyondSeveralEdgesHasTheProductOfTheirPhases) {
         for (const auto path : {halo::path::packed, halo::path::direct, halo::path::streamed})
             run(4, [&](const comm::job& j) {
                 auto x = make_field<double>(j, cut, {}, 2);
-                shell_plan p(j, cut, {.phases = twists, .shape = halo::shell::box, .corners = route, .path = path},
+                shell_plan p(j, cut,
+                             {.boundaries = {{{}, {}, {}, lattice::boundary::antiperiodic}},
+                              .phases = {-1, {0, 1}, {1, 1}, 1},
+                              .shape = halo::shell::box,
+                              .corners = route,
+                              .path = path},
                              {halo::bind(x)});
                 fill_own(x, cut, j.rank(), p.options(), 1);
                 p.start();
@@ -410,6 +419,32 @@ TEST(PaddedPlan, AGhostBeyondSeveralEdgesHasTheProductOfTheirPhases) {
                 });
                 EXPECT_EQ(seen.size(), 8U); // 1, i, 1 + i and 1 - i, with both signs
             });
+}
+
+// A caller's own array and a field, swapped: bindings follow the memory, and binding_of() finds it.
+TEST(PaddedPlan, FindsTheBindingOfMemory) {
+    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 2});
+    run(2, [&](const comm::job& j) {
+        auto u = make_field<double>(j, cut, {}, 2), v = make_field<double>(j, cut, {}, 2);
+        std::vector<double> own(u.values().size());
+        shell_plan p(j, cut, {},
+                     {halo::bind(u), halo::bind(v), halo::bind(halo::view(own.data(), u.shared_order(), 2))});
+        EXPECT_EQ(p.binding_of(own.data()), 2);
+        u.swap(v);
+        EXPECT_EQ(p.binding_of(u), 1);
+        EXPECT_EQ(p.binding_of(v), 0);
+        EXPECT_EQ(p.binding_of(field<double>()), -1);
+        EXPECT_EQ(p.binding_of(make_field<double>(j, cut, {}, 2)), -1);
+
+        fill_own(u, cut, j.rank(), p.options(), 1);
+        std::ranges::copy(u.values(), own.begin());
+        for (const int which : {p.binding_of(u), 2}) {
+            p.start(which);
+            ASSERT_EQ(p.finish(), status::ok);
+        }
+        EXPECT_TRUE(std::ranges::equal(own, u.values()));
+        EXPECT_EQ(wrong_words(u, cut, j.rank(), p.options(), 1), 0);
+    });
 }
 
 TEST_F(RefusedShellPlan, CallsAtTheWrongTime) {

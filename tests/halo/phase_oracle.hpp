@@ -24,6 +24,15 @@ inline phases random_phases(std::mt19937& g, bool pairs) {
     return all;
 }
 
+/// What options ask for: their phases, and a change of sign for each antiperiodic boundary.
+template <class Options>
+phases twists_of(const Options& o) {
+    phases all = o.phases;
+    for (int mu = 0; mu < dimensions; ++mu)
+        if (o.boundaries[mu] == lattice::boundary::antiperiodic) all[mu] *= -1;
+    return all;
+}
+
 /// What the site x (not wrapped around) is multiplied by.
 inline std::complex<double> phase_at(const coordinate& x, const coordinate& global, const phases& all) {
     std::complex<double> product = 1;

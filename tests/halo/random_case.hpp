@@ -125,9 +125,10 @@ inline std::string text_of_values(const shell_options& o) {
         text += ", " + std::string(to_string(o.format)) + " of ";
         text += (o.scale == 1 ? "" : o.scale < 1 ? "1/8 " : "8 ") + std::string("value");
     }
-    if (!has_phase(o.phases)) return text;
+    const phases twists = twists_of(o);
+    if (!has_phase(twists)) return text;
     text += ", phases";
-    for (const std::complex<double>& p : o.phases)
+    for (const std::complex<double>& p : twists)
         text +=
             " " + std::to_string(static_cast<int>(p.real())) + "+" + std::to_string(static_cast<int>(p.imag())) + "i";
     return text;
@@ -271,7 +272,10 @@ inline padded_case random_padded_case(std::mt19937& g, int ranks, bool may_be_di
     c.in_slab = large ? 1 : drawn(g, 0, 2);
     c.component_bytes = one_of(g, std::array{4, 8});
     const bool pairs = std::ranges::none_of(c.components, [](int n) { return n % 2 == 1; });
-    if (one_in(g, 3)) c.options.phases = random_phases(g, pairs);
+    if (one_in(g, 3))
+        c.options.phases = random_phases(g, pairs);
+    else
+        std::ranges::replace(c.options.boundaries, lattice::boundary::antiperiodic, lattice::boundary::periodic);
     const bool rounded = c.component_bytes == 4 && one_in(g, 3);
     if (rounded) {
         c.options.format = one_of(g, std::array{halo::message_format::half, halo::message_format::bfloat16});

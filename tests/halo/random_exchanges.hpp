@@ -640,7 +640,7 @@ class shell_subject final : public subject {
         for_each_site(c_.cut, rank, c_.options, [&](const coordinate& x, std::int64_t i) {
             site_at_[static_cast<std::size_t>(grown_.index(x))] = static_cast<std::int32_t>(sites_.size());
             sites_.push_back({i, lattice::lexicographic_index(wrapped(x, c_.cut.global()), c_.cut.global()), x,
-                              phase_at(x, c_.cut.global(), c_.options.phases), local.contains(x),
+                              phase_at(x, c_.cut.global(), twists_of(c_.options)), local.contains(x),
                               halocline_test::is_filled(c_.cut, rank, c_.options, x)});
         });
         if (c_.options.reverse) list_contributions(local);
@@ -814,7 +814,7 @@ class shell_subject final : public subject {
                 if (!local.contains(source) || !halocline_test::is_filled(c_.cut, r, c_.options, x)) return;
                 const std::int32_t to = site_at_[static_cast<std::size_t>(grown_.index(source))];
                 contributions_.push_back({sites_[static_cast<std::size_t>(to)].index, r, x,
-                                          std::conj(phase_at(x, c_.cut.global(), c_.options.phases))});
+                                          std::conj(phase_at(x, c_.cut.global(), twists_of(c_.options)))});
             });
     }
     /// The fields in whose ghosts values arrive, or from whose ghosts they come.

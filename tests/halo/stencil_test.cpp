@@ -550,11 +550,36 @@ TEST(Stencil, RefusesForeignFields) {
     stencil<double> s(j, cut);
 
     field<double> foreign(lattice::site_order::even_odd({{0, 0, 0, 0}, {4, 4, 4, 4}}), 1);
-    const std::string text = "the field was not made by this stencil's make_field()";
-    EXPECT_NE(refusal([&] { s.start(foreign); }).find(text), std::string::npos);
-    EXPECT_NE(refusal([&] { s.start(field<double>()); }).find(text), std::string::npos);
+    const std::string text = "stencil 'stencil': a field for it is lexicographic, covers 4.4.4.4 and has 1 components "
+                             "per site, as make_field() makes it";
+    EXPECT_EQ(refusal([&] { s.start(foreign); }), text);
+    EXPECT_EQ(refusal([&] { s.start(field<double>()); }), text);
+    EXPECT_EQ(refusal([&] { s.start(field<double>({4, 4, 4, 4}, 2)); }), text);
+    EXPECT_EQ(refusal([&] { s.start(field<double>({4, 4, 4, 5}, 1)); }), text);
     const std::string two = refusal([&] { stencil<double>(j, decomposition::even({4, 4, 4, 4}, {1, 1, 1, 2})); });
     EXPECT_NE(two.find("cut over 2 ranks (rank grid 1.1.1.2)"), std::string::npos) << two;
+}
+
+TEST(Stencil, SharesFieldsWithOthers) {
+    const coordinate e{4, 4, 4, 4};
+    run(2, [&](const comm::job& j) {
+        const auto cut = decomposition::even(e, {1, 1, 1, 2});
+        stencil<double> near(j, cut, {.name = "near"});
+        stencil<double, star{.radius = 2}> wide(j, cut, {.name = "wide"});
+        field<double> u(near.local_box().extents, 1), a = near.make_field(), b = wide.make_field();
+        for (std::int64_t i = 0; i < u.volume(); ++i)
+            u.at(i, 0) = static_cast<double>(lattice::lexicographic_index(near.global_site(i), e));
+        near.apply(u, [&](const auto& n) { a.at(n.index(), 0) = n.at(3, 1); });
+        wide.apply(u, [&](const auto& n) { b.at(n.index(), 0) = n.at(3, 2); });
+
+        for (std::int64_t i = 0; i < u.volume(); ++i) {
+            coordinate x = near.global_site(i), up = x;
+            x[3] = (x[3] + 1) % e[3];
+            up[3] = (up[3] + 2) % e[3];
+            ASSERT_EQ(a.at(i, 0), static_cast<double>(lattice::lexicographic_index(x, e)));
+            ASSERT_EQ(b.at(i, 0), static_cast<double>(lattice::lexicographic_index(up, e)));
+        }
+    });
 }
 
 TEST(Stencil, SaysThatItWasMovedFrom) {

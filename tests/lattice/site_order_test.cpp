@@ -2,6 +2,7 @@
 #include <halocline/base/error.hpp>
 #include <halocline/lattice/field.hpp>
 #include <halocline/lattice/site_order.hpp>
+#include <halocline_test/allocation_counter.hpp>
 #include <halocline_test/refusal.hpp>
 
 #include <gtest/gtest.h>
@@ -12,6 +13,7 @@
 #include <vector>
 
 using namespace halocline::lattice;
+using halocline_test::allocated_bytes;
 using halocline_test::refusal;
 
 namespace {
@@ -51,6 +53,18 @@ TEST(SiteOrder, LexicographicIsTheIdentity) {
     EXPECT_FALSE(order->is_like(*site_order::even_odd({{0, 0, 0, 0}, {2, 3, 4, 5}})));
     EXPECT_FALSE(site_order::even_odd({{0, 0, 0, 0}, {2, 3, 4, 5}})->is_lexicographic());
     expect_bijection(*order);
+    EXPECT_TRUE(order->followed_by(7)->is_like(*site_order::lexicographic({127, 1, 1, 1})));
+    const std::size_t before = allocated_bytes();
+    (void)site_order::lexicographic({64, 64, 64, 64});
+    EXPECT_LE(allocated_bytes() - before, 4096U);
+}
+
+TEST(SiteOrder, PlacesSitesAsAnotherDoes) {
+    const auto two = site_order::lexicographic({2, 1, 1, 1});
+    EXPECT_TRUE(two->places_as(*site_order::even_odd({{0, 0, 0, 0}, {2, 1, 1, 1}})));
+    EXPECT_TRUE(site_order::even_odd({{0, 0, 0, 0}, {2, 1, 1, 1}})->places_as(*two));
+    EXPECT_FALSE(two->places_as(*site_order::even_odd({{1, 0, 0, 0}, {2, 1, 1, 1}})));
+    EXPECT_FALSE(two->places_as(*site_order::lexicographic({1, 2, 1, 1})));
 }
 
 TEST(Field, NeedsASiteOrder) {

@@ -151,12 +151,6 @@ bool global_sum::test() noexcept {
     return done;
 }
 
-void global_sum::misused(const char* call) noexcept {
-    if (status_ != status::ok) return;
-    status_ = status::misused;
-    wrong_call_ = call;
-}
-
 std::uint32_t global_sum::own_word() const noexcept { return sum_word(own_count_, maximum_).word(); }
 
 void global_sum::begin_sum(std::span<const double> values, bool maximum) noexcept {
@@ -323,7 +317,7 @@ status global_sum::maximum(std::span<double> values) noexcept {
 }
 
 std::string global_sum::pending() const {
-    if (status_ == status::misused && wrong_call_ != nullptr) return std::string("'global sum': ") + wrong_call_;
+    if (status_ == status::misused && wrong_call_) return "'global sum': " + wrong_call_.text();
     const auto values = [](std::size_t n) { return std::to_string(n) + (n == 1 ? " value" : " values"); };
     const auto does = [this](std::uint32_t word) {
         const sum_word what(word);

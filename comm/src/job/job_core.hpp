@@ -59,7 +59,8 @@ class job_core {
     std::vector<slab_mapping> mappings; // keeps peer_base alive; empty with threads
     std::vector<std::byte*> peer_base;  // each rank's slab as mapped here; nullptr: not on this node
     job_networks networks;
-    bool all_share_memory = true; // all ranks of the job reach each other through it
+    bool all_share_memory = true;   // all ranks of the job reach each other through it
+    bool some_share_memory = false; // some rank reaches another one through it
     bool all_have_own_cores = true;
     std::unique_ptr<liveness> alive; // tells when a rank ends or falls silent
     mail* setup_mail = nullptr;      // the same control plane, for letters between set-up calls
@@ -83,7 +84,7 @@ class job_core {
     /// Chooses each peer's transport, by options.transports.  Err: input_error (the same on every rank only if
     /// collective).
     void choose_transports(const refusals& refused);
-    /// Determines all_share_memory and all_have_own_cores. Collective.  Pre: transports and `spin` are chosen.
+    /// Determines all_share_memory, some_share_memory and all_have_own_cores. Collective.  Pre: transports and `spin` are chosen.
     void compare_transports();
     /// Keeps the block for as long as peers may write there.
     void park(parked_block block);

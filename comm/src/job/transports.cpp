@@ -83,16 +83,19 @@ void job_core::choose_transports(const refusals& refused) {
 }
 
 void job_core::compare_transports() {
-    const bool shares =
-        std::ranges::all_of(members, [&](const rank_info& m) { return m.rank == rank || m.transport == "shm"; });
-    const auto both = [](const std::string& lower, const std::string& upper, int) {
-        return std::string{std::min(lower[0], upper[0]), std::min(lower[1], upper[1])};
+    const auto sharing = std::ranges::count(members, "shm", &rank_info::transport); // not this rank itself
+    const auto all_of = [](const std::string& lower, const std::string& upper, int) {
+        std::string both = lower;
+        for (std::size_t i = 0; i < both.size(); ++i) both[i] = std::min(lower[i], upper[i]);
+        return both;
     };
     const auto letter = [](bool yes) { return yes ? 'y' : 'n'; };
-    const std::string all = setup_mail->combine({letter(shares), letter(spin.has_own_core() && !spin.rationed())}, both,
-                                                "every rank's list of transports");
+    const std::string all = setup_mail->combine(
+        {letter(sharing == ranks - 1), letter(spin.has_own_core() && !spin.rationed()), letter(sharing == 0)}, all_of,
+        "every rank's list of transports");
     all_share_memory = all[0] == 'y';
     all_have_own_cores = all[1] == 'y';
+    some_share_memory = all[2] == 'n';
 }
 
 void check_transport_names(const std::vector<std::string>& names, bool mpi_there, int ranks) {

@@ -130,7 +130,7 @@ const costs& measured_costs(const job& j) {
 }
 
 void measure_at_start(const job& j) {
-    if (j.ranks() > 1 && leaves_streaming(j.options().path) && j.core().all_share_memory) measured_costs(j);
+    if (leaves_streaming(j.options().path) && j.core().some_share_memory) measured_costs(j);
 }
 
 costs unmeasured_costs() { return {.moves_skip_waits = moves_skip_waits()}; }

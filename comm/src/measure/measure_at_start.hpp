@@ -5,8 +5,8 @@
 
 namespace halocline::comm {
 
-/// Last step of start-up: calls measured_costs() if all ranks share memory. Windows need the result but are made by two
-/// ranks alone and cannot run a collective.  Collective.
+/// Last step of start-up: calls measured_costs() if any two ranks share memory. Windows need the result but are made by
+/// two ranks alone and cannot run a collective.  Collective.
 void measure_at_start(const job& j);
 
 } // namespace halocline::comm

@@ -27,9 +27,7 @@ void diffuse_with_halocline(MPI_Comm cart, const lattice::coordinate& global, pa
     const auto padded = halo::grown(cut.local_box(job.rank()), options.widths).extents;
     const auto order = lattice::site_order::lexicographic(padded);
     const auto bound = [&](double* array) { // the program's own memory: one double on each site, ghosts included
-        const halo::site_shape one_double{.components = 1, .component_bytes = 8, .kind = halo::scalar::float64};
-        const halo::field_view view{reinterpret_cast<std::byte*>(array), order, one_double};
-        return halo::binding{.source = {view}, .destination = {view}};
+        return halo::bind(halo::view(array, order));
     };
     halo::shell_plan ghosts(job, cut, options, {bound(u.array(0)), bound(u.array(1))});
 

@@ -8,6 +8,7 @@
 #include <halocline/comm/channel_set.hpp>
 #include <halocline/comm/job.hpp>
 #include <halocline/comm/status.hpp>
+#include <halocline/comm/wrong_call.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -133,7 +134,7 @@ class global_sum {
     void note_mismatch(int rank, std::uint32_t what) noexcept;
     /// Reports to the ranks of the steps from `first` on, which wait for this one, why the sum fails.
     void refuse(std::size_t first) noexcept;
-    void misused(const char* call) noexcept;
+    void misused(const char* call) noexcept { wrong_call_.note_first(call, status_); }
 
     static constexpr std::size_t small_values = 2; // travel inside the control line
 
@@ -148,7 +149,7 @@ class global_sum {
     bool maximum_ = false;                            // of the sum under way
     int disagreeing_rank_ = -1;                       // a rank that asks for something else; -1: none seen
     std::uint32_t disagreeing_word_ = 0;              // what it asks for, encoded as own_word()
-    const char* wrong_call_ = nullptr;                // why status_ is misused
+    wrong_call wrong_call_;                           // why status_ is misused
     std::vector<double> own_;                         // this rank's part, as given to begin_sum()
     std::vector<double> sum_;                         // after start(): the result of the steps taken so far
     std::vector<std::size_t> leaf_of_;                // by rank

@@ -165,11 +165,6 @@ class box_stencil {
     void require_same_values() const;
     [[nodiscard]] std::vector<binding> bindings();
     [[nodiscard]] std::size_t place_of(int field) const;
-    /// Number, in the plan, of the field with these values; -1: none.
-    [[nodiscard]] int bound_to(const T* values) const {
-        const auto place = std::ranges::find(made_, values);
-        return place == made_.end() ? -1 : static_cast<int>(place - made_.begin());
-    }
     [[nodiscard]] std::string named() const { return "stencil '" + options_.name + "': "; }
 
     comm::job job_; // outlives the fields in its slab
@@ -179,10 +174,9 @@ class box_stencil {
     lattice::box local_, grown_;
     checked_pointer<std::unique_ptr<field_list>> fields_;
     shell_plan plan_;
-    std::vector<const T*> made_; // where the plan's fields lie
-    int source_ = -1;            // the field last started
-    const T* values_ = nullptr;  // its values
-    std::uint64_t epoch_ = 0;    // the exchange that brings its ghosts
+    int source_ = -1;           // the field last started
+    const T* values_ = nullptr; // its values
+    std::uint64_t epoch_ = 0;   // the exchange that brings its ghosts
 };
 
 template <class T, int Components>
@@ -190,20 +184,17 @@ box_stencil<T, Components>::box_stencil(const comm::job& j, const lattice::decom
                                         const box_stencil_options& options)
     : job_(j), options_(options), parts_(parts_of(j, cut, options)), global_(cut.global()),
       local_(cut.local_box(j.rank())), grown_(grown(local_, options.widths)),
-      fields_("a box_stencil", made(j, grown_, options)),
-      plan_(j, cut,
-            {.name = options.name,
-             .widths = options.widths,
-             .boundaries = options.boundaries,
-             .phases = with_signs(options.phases, options.boundaries),
-             .shape = options.shape,
-             .corners = options.corners,
-             .format = options.format,
-             .scale = options.scale,
-             .checks = options.checks},
-            bindings()) {
-    for (const auto& x : *fields_) made_.push_back(x.data());
-}
+      fields_("a box_stencil", made(j, grown_, options)), plan_(j, cut,
+                                                                {.name = options.name,
+                                                                 .widths = options.widths,
+                                                                 .boundaries = options.boundaries,
+                                                                 .phases = options.phases,
+                                                                 .shape = options.shape,
+                                                                 .corners = options.corners,
+                                                                 .format = options.format,
+                                                                 .scale = options.scale,
+                                                                 .checks = options.checks},
+                                                                bindings()) {}
 
 template <class T, int Components>
 auto box_stencil<T, Components>::made(const comm::job& j, const lattice::box& grown, const box_stencil_options& options)
@@ -262,7 +253,7 @@ void box_stencil<T, Components>::set_outside(Value&& value) {
 template <class T, int Components>
 void box_stencil<T, Components>::start(int i) {
     const T* const values = field(i).data();
-    const int bound = bound_to(values);
+    const int bound = plan_.binding_of(values);
     if (bound < 0)
         throw input_error(named() + "field " + std::to_string(i) +
                           " was replaced: swap it with another one of the stencil, or copy values into it");
@@ -320,7 +311,7 @@ void box_stencil<T, Components>::for_boundary(Kernel&& kernel) const {
     if (plan_.epoch() != epoch_ || source_ < 0)
         throw error(named() + "for_boundary() before finish(): its ghosts are stale");
     require_same_values();
-    if (const std::string why = plan_.why_stale(bound_to(values_)); !why.empty())
+    if (const std::string why = plan_.why_stale(plan_.binding_of(values_)); !why.empty())
         throw error(named() + "stale ghosts of field " + std::to_string(source_) + ": " + why + "; call start(" +
                     std::to_string(source_) + ") and finish()");
     visit_with_checks<Components>(options_.checks, options_.name, values_, kernel, [this](auto& k) {

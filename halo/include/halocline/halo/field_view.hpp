@@ -11,6 +11,7 @@
 #include <memory>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 namespace halocline::halo {
 
@@ -41,7 +42,7 @@ struct site_shape {
     friend bool operator==(const site_shape&, const site_shape&) = default;
 };
 
-/// view(x) makes one; make one by hand for memory that is not a lattice::field.
+/// view() makes one, of a lattice::field or of memory of your own.
 struct field_view {
     std::byte* data = nullptr; ///< [outer][component][lane], as lattice::field stores it
     std::shared_ptr<const lattice::site_order> order;
@@ -55,17 +56,23 @@ struct field_view {
     }
 };
 
-/// View of a field whose components have 4 or 8 bytes.
+/// View of memory of your own, which holds `components` values T per site in that order. T: 4 or 8 bytes.
 template <class T>
-field_view view(lattice::field<T>& x) {
+field_view view(T* values, std::shared_ptr<const lattice::site_order> order, int components = 1) {
     static_assert(std::is_trivially_copyable_v<T> && (sizeof(T) == 4 || sizeof(T) == 8));
     constexpr scalar kind = std::is_same_v<T, float>    ? scalar::float32
                             : std::is_same_v<T, double> ? scalar::float64
                                                         : scalar::bits;
-    return {reinterpret_cast<std::byte*>(x.data()),
-            x.shared_order(),
-            {x.components(), sizeof(T), kind},
-            x.shared_version()};
+    return {.data = reinterpret_cast<std::byte*>(values),
+            .order = std::move(order),
+            .shape = {components, sizeof(T), kind}};
+}
+/// View of a field whose components have 4 or 8 bytes.
+template <class T>
+field_view view(lattice::field<T>& x) {
+    field_view all = view(x.data(), x.shared_order(), x.components());
+    all.version = x.shared_version();
+    return all;
 }
 
 /// A field as the source of messages. It owns nothing, so that no references are counted between start() and finish().

@@ -24,6 +24,7 @@
 
 #include <array>
 #include <complex>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -81,6 +82,11 @@ struct binding {
 template <class T, class... More>
 binding bind(lattice::field<T>& x, lattice::field<More>&... more) {
     return {{view(x), view(more)...}, {view(x), view(more)...}};
+}
+/// A binding of memory of your own, or of several such views, to themselves.
+template <std::same_as<field_view>... More>
+binding bind(const field_view& x, const More&... more) {
+    return {{x, more...}, {x, more...}};
 }
 
 /// How a region_plan moves its messages.

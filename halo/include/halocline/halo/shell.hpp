@@ -49,12 +49,13 @@ std::string_view to_string(corner_route r);
 
 /// Equal on every rank.
 struct shell_options {
-    std::string name = "halo";                                       ///< in error messages and reports
-    ghost_widths widths{};                                           ///< ghost layers per dimension and side
-    std::array<lattice::boundary, lattice::dimensions> boundaries{}; ///< antiperiodic counts as periodic: see phases
+    std::string name = "halo"; ///< in error messages and reports
+    ghost_widths widths{};     ///< ghost layers per dimension and side
+    /// Nothing is exchanged across an open edge. Beyond an antiperiodic one ghosts change their sign.
+    std::array<lattice::boundary, lattice::dimensions> boundaries{};
     /// Twisted boundaries: ghosts beyond the upper edge of the lattice are the sites that they are copies of times
-    /// phase (-1: antiperiodic), beyond the lower edge times conj(phase), beyond several edges times the product. See
-    /// transfer::phase for the fields that have one.
+    /// phase, beyond the lower edge times conj(phase), beyond several edges times the product. An antiperiodic boundary
+    /// also changes the sign. See transfer::phase for the fields that have one.
     boundary_phases phases{1, 1, 1, 1};
     ghost_layout layout = ghost_layout::padded;
     shell shape = shell::faces;

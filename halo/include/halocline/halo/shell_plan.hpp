@@ -14,6 +14,7 @@
 #include <halocline/halo/region_plan.hpp>
 #include <halocline/halo/shell.hpp>
 #include <halocline/lattice/decomposition.hpp>
+#include <halocline/lattice/field.hpp>
 #include <halocline/lattice/geometry.hpp>
 
 #include <cstddef>
@@ -99,6 +100,13 @@ class shell_plan {
     [[nodiscard]] std::uint64_t epoch() const;
     [[nodiscard]] const shell_options& options() const;
     [[nodiscard]] const comm::job& job() const;
+    /// The binding whose first field has this memory now; -1: none. start(binding_of(u)) follows a field that was
+    /// swapped, as the plan itself does not.
+    [[nodiscard]] int binding_of(const void* values) const noexcept;
+    template <class T>
+    [[nodiscard]] int binding_of(const lattice::field<T>& x) const noexcept {
+        return binding_of(x.data());
+    }
     /// The route that edges and corners take; describe() gives the reason.
     [[nodiscard]] corner_route route() const;
     [[nodiscard]] plan_statistics statistics() const;

@@ -8,15 +8,16 @@
 #include <halocline/base/check.hpp>
 #include <halocline/base/checked_pointer.hpp>
 #include <halocline/base/error.hpp>
-#include <halocline/base/independent_iterations.hpp>
 #include <halocline/comm/job.hpp>
 #include <halocline/comm/status.hpp>
 #include <halocline/halo/boundary_phases.hpp>
 #include <halocline/halo/detail/checked_kernel.hpp>
 #include <halocline/halo/detail/phase_arithmetic.hpp>
+#include <halocline/halo/detail/star_loops.hpp>
 #include <halocline/halo/detail/star_table.hpp>
 #include <halocline/halo/field_view.hpp>
 #include <halocline/halo/message_format.hpp>
+#include <halocline/halo/neighbourhood.hpp>
 #include <halocline/halo/packer.hpp>
 #include <halocline/halo/plan.hpp>
 #include <halocline/lattice/decomposition.hpp>
@@ -39,13 +40,6 @@
 
 namespace halocline::halo {
 
-/// A star stencil: it reaches up to `radius` steps along each dimension, on fields with `components` components per
-/// site. A compile-time constant, so that the compiler turns it into one straight loop over x.
-struct star {
-    int radius = 1;
-    int components = 1;
-};
-
 /// Equal on every rank.
 struct stencil_options {
     std::string name = "stencil"; ///< in error messages and reports
@@ -67,33 +61,6 @@ struct stencil_options {
     /// only if it was marked. Both calls of the kernel detect one that writes its own site of the field that it reads.
     /// comm: see plan_options::checksums.
     check_level checks = default_checks();
-};
-
-/// A kernel's view of one site: its values, and those of its neighbours along each dimension.
-template <class T, star Star>
-class neighbourhood {
-  public:
-    /// Consecutive sites along x, and where the neighbours of the first one are: near[mu][k + radius].
-    struct run {
-        std::int64_t first = 0; ///< local lexicographic index
-        const T* here = nullptr;
-        std::array<std::array<const T*, 2 * Star.radius + 1>, lattice::dimensions> near{};
-    };
-    /// Site i of a run.
-    neighbourhood(const run& r, std::int64_t i) : run_(r), i_(i) {}
-
-    /// Local lexicographic index of this site.
-    [[nodiscard]] std::int64_t index() const { return run_.first + i_; }
-    /// Component c of this site.
-    [[nodiscard]] T here(int c = 0) const { return run_.here[i_ * Star.components + c]; }
-    /// Component c of the site k steps along mu.  Pre: 1 <= |k| <= radius.
-    [[nodiscard]] T at(int mu, int k, int c = 0) const {
-        return run_.near[mu][k + Star.radius][i_ * Star.components + c];
-    }
-
-  private:
-    const run& run_;
-    std::int64_t i_;
 };
 
 /// What a stencil does at the ends of the dimensions.
@@ -146,8 +113,9 @@ class stencil {
     requires std::is_invocable_r_v<T, Value&, const lattice::coordinate&, int>
     void set_outside(Value&& value);
 
-    /// Starts the exchange of u, which must not change until for_boundary() has returned.
-    /// Err: input_error if u was not made by make_field().
+    /// Starts the exchange of u, which must not change until for_boundary() has returned. Several stencils may work on
+    /// one field.
+    /// Err: input_error if u is not as make_field() makes it.
     void start(const lattice::field<T>& u);
     /// Calls the kernel for every site whose neighbours all lie in this rank's box, across a wrap or not.  Pre:
     /// start().
@@ -184,36 +152,7 @@ class stencil {
     [[nodiscard]] const plan& halo_plan() const { return plan_; }
 
   private:
-    using neighbours = neighbourhood<T, Star>;
-    using run = typename neighbours::run;
-
-    /// The loops of for_interior() and for_boundary(). Functions of their own, which is up to a sixth faster than inlined
-    /// (g++ 12).
-    template <class Kernel>
-    [[gnu::noinline]] void visit_interior(Kernel& kernel) const;
-    template <class Kernel>
-    [[gnu::noinline]] void visit_boundary(Kernel& kernel) const;
-    template <class Kernel>
-    static void visit(const run& r, std::int64_t first, std::int64_t last, Kernel& kernel) {
-        HALOCLINE_INDEPENDENT_ITERATIONS
-        for (std::int64_t i = first; i < last; ++i) kernel(neighbours(r, i));
-    }
-    /// Visits several rows of a run that contain their own neighbours in x, with a loop nest that changes no pointer
-    /// and knows those neighbours at compile time. Short rows need that.
-    template <class Kernel>
-    static void visit_rows(const run& r, std::int64_t first, std::int64_t sites, int rows, std::int64_t distance,
-                           Kernel& kernel) {
-        run fixed = r; // a copy that nothing else refers to: its pointers can stay in registers
-        for (int k = -Star.radius; k <= Star.radius; ++k)
-            fixed.near[0][k + Star.radius] = fixed.here + k * Star.components;
-        for (; rows > 0; --rows, first += distance) visit(fixed, first, first + sites, kernel);
-    }
-
-    /// Indexed by star_table::place::source.
-    using sources_of_values = std::array<const T*, 1 + lattice::faces>;
-    /// Visits the sites at position `position` in x of `rows` rows.
-    template <class Kernel>
-    void visit_column(run r, const sources_of_values& sources, int position, int rows, Kernel& kernel) const;
+    using loops = star_loops<T, Star>;
 
     /// Err: input_error: it was moved from.
     [[nodiscard]] const std::shared_ptr<const lattice::site_order>& order() const {
@@ -224,6 +163,8 @@ class stencil {
                                                                                const lattice::box& local);
     [[nodiscard]] static plan_options options_of_plan(const stencil_options& options,
                                                       std::shared_ptr<const lattice::site_order> order);
+    /// Where for_boundary() reads.
+    [[nodiscard]] typename loops::sources sources() const;
     /// Fills completed_.
     void complete_ghosts() noexcept;
     /// The checksum of the sites that complete_ghosts() takes from the field itself; 0 if checks are below normal.
@@ -381,9 +322,10 @@ void stencil<T, Star>::set_outside(Value&& value) {
 
 template <class T, star Star>
 void stencil<T, Star>::start(const lattice::field<T>& u) {
-    if (u.shared_order() != order() || u.components() != Star.components)
-        throw input_error("stencil '" + plan_.options().name +
-                          "': the field was not made by this stencil's make_field()");
+    if (u.shared_order() == nullptr || !u.order().is_like(*order()) || u.components() != Star.components)
+        throw input_error("stencil '" + plan_.options().name + "': a field for it is lexicographic, covers " +
+                          lattice::to_string(local_.extents) + " and has " + std::to_string(Star.components) +
+                          " components per site, as make_field() makes it");
     source_ = &u;
     values_ = u.data();
     epoch_ = plan_.epoch() + 1;
@@ -406,42 +348,7 @@ void stencil<T, Star>::for_interior(Kernel&& kernel) const {
         throw error("stencil '" + plan_.options().name + "': for_interior() before start(): of which field?");
     require_same_values();
     visit_with_checks<Star.components>(plan_.options().checks, plan_.options().name, values_, kernel,
-                                       [this](auto& k) { this->visit_interior(k); });
-}
-
-template <class T, star Star>
-template <class Kernel>
-void stencil<T, Star>::visit_interior(Kernel& kernel) const {
-    constexpr int radius = Star.radius, components = Star.components;
-    const lattice::coordinate& e = table_.extents();
-    const T* const values = source_->data();
-    // Sites with all x neighbours in their row; those before and after them reach across the wrap, if x has one.
-    const int first = std::min(radius, e[0]), last = std::max(first, e[0] - radius);
-    const bool wraps = table_.interior_first(0) == 0;
-    run r;
-    const auto place = [&](int mu, int position) {
-        for (int k = -radius; k <= radius; ++k)
-            r.near[mu][k + radius] = r.here + table_.step(mu, position, k) * components;
-    };
-    lattice::coordinate x{};
-    for (x[3] = table_.interior_first(3); x[3] < table_.interior_last(3); ++x[3])
-        for (x[2] = table_.interior_first(2); x[2] < table_.interior_last(2); ++x[2]) {
-            // One run for the whole plane of x and y: within it only neighbours in y change, in the rows near a wrap.
-            r.first = lattice::lexicographic_index(x, e);
-            r.here = values + r.first * components;
-            place(3, x[3]);
-            place(2, x[2]);
-            for (int y = table_.interior_first(1), end = y; y < table_.interior_last(1); y = end) {
-                end = y < radius || y >= e[1] - radius ? y + 1 : std::min(table_.interior_last(1), e[1] - radius);
-                place(1, y);
-                visit_rows(r, std::int64_t{y} * e[0] + first, last - first, end - y, e[0], kernel);
-                if (!wraps) continue;
-                for (int i = 0; i < e[0]; i = i + 1 == first ? last : i + 1) {
-                    place(0, i);
-                    for (std::int64_t row = y; row < end; ++row) kernel(neighbours(r, row * e[0] + i));
-                }
-            }
-        }
+                                       [this](auto& k) { loops(table_).interior(values_, k); });
 }
 
 template <class T, star Star>
@@ -456,55 +363,17 @@ void stencil<T, Star>::for_boundary(Kernel&& kernel) const {
     else
         require_fresh();
     visit_with_checks<Star.components>(plan_.options().checks, plan_.options().name, values_, kernel,
-                                       [this](auto& k) { this->visit_boundary(k); });
+                                       [this](auto& k) { loops(table_).boundary(sources(), k); });
 }
 
 template <class T, star Star>
-template <class Kernel>
-void stencil<T, Star>::visit_boundary(Kernel& kernel) const {
-    sources_of_values sources{source_->data()};
+auto stencil<T, Star>::sources() const -> typename loops::sources {
+    typename loops::sources from{values_};
     for (int i = 0; i < lattice::faces; ++i)
-        sources[1 + i] = !completed_[i].values.empty()                ? completed_[i].values.data()
-                         : plan_.message_of(lattice::face_of(i)) >= 0 ? plan_.ghosts<T>(lattice::face_of(i)).data()
-                                                                      : outside_[i].data();
-    constexpr int radius = Star.radius, components = Star.components;
-    const int extent = table_.extents()[0], first = std::min(radius, extent), last = std::max(first, extent - radius);
-    run r;
-    for (std::size_t b = 0; b < table_.boundary().size(); ++b) {
-        const star_table::block& rows = table_.boundary()[b];
-        r.first = rows.first;
-        r.here = sources[0] + r.first * components;
-        const star_table::place* place = table_.places(b);
-        for (int mu = 1; mu < lattice::dimensions; ++mu)
-            for (const T*& neighbour : r.near[mu]) {
-                neighbour = sources[place->source] + std::int64_t{place->site} * components;
-                ++place;
-            }
-        if (rows.whole) visit_rows(r, first, last - first, rows.rows, extent, kernel);
-        for (int i = 0; i < extent; i = i + 1 == first ? last : i + 1) visit_column(r, sources, i, rows.rows, kernel);
-    }
-}
-
-template <class T, star Star>
-template <class Kernel>
-void stencil<T, Star>::visit_column(run r, const sources_of_values& sources, int position, int rows,
-                                    Kernel& kernel) const {
-    constexpr int radius = Star.radius, components = Star.components;
-    const int extent = table_.extents()[0];
-    // From row to row, the ghosts behind a face in x lie closer together than the sites.
-    const std::int64_t row_number = r.first / extent;
-    std::array<std::int64_t, 2 * radius + 1> closer{};
-    for (int k = -radius; k <= radius; ++k) {
-        r.near[0][k + radius] = r.here + k * components;
-        if (0 <= position + k && position + k < extent) continue;
-        const star_table::place p = table_.beside_row(row_number, position, k);
-        if (p.source != 0) closer[k + radius] = std::int64_t{radius - extent} * components;
-        r.near[0][k + radius] = sources[p.source] + (std::int64_t{p.site} - position) * components;
-    }
-    for (std::int64_t row = 0; row < rows; ++row) {
-        kernel(neighbours(r, row * extent + position));
-        for (int k = 0; k <= 2 * radius; ++k) r.near[0][k] += closer[k];
-    }
+        from[1 + i] = !completed_[i].values.empty()                ? completed_[i].values.data()
+                      : plan_.message_of(lattice::face_of(i)) >= 0 ? plan_.ghosts<T>(lattice::face_of(i)).data()
+                                                                   : outside_[i].data();
+    return from;
 }
 
 } // namespace halocline::halo
