@@ -8,13 +8,12 @@
 namespace halocline::halo {
 
 /// Longer runs are left to memcpy (glibc 2.36: a string move from 2 KiB up), which writes whole lines without waiting
-/// for those that it replaces. 8 KiB: on Zen 4 it is equal from 20 KB up and takes 20 to 40 ns more at 6 KB, on Zen 3 it
-/// takes 0.85 of the time from 12 KB up. On Zen 5 4 KiB: a step of faces of 6 KB takes 0.77 of the time near.
+/// for those that it replaces. 4 KiB on Zen 5, elsewhere 8 KiB (docs/decisions/0050-copies-by-pieces.md).
 extern const std::size_t long_run_bytes;
 
-/// Do short runs pay for being gathered in the first-level cache, so that memcpy can write what they amount to? On Zen 5
-/// stores of vectors into lines that the peer has read take far 1.5 to 2.4 times as long, near 1.25 to 1.5 times
-/// (docs/decisions/0050-copies-by-pieces.md). Elsewhere it is not known to, and lines are claimed instead.
+/// Do short runs pay for being gathered in the first-level cache, so that memcpy can write what they amount to? On Zen 5,
+/// where stores of vectors wait for lines that the peer has read and moves don't (0050). Elsewhere it is not known to,
+/// and lines are claimed instead.
 extern const bool short_runs_are_gathered;
 
 /// Are so many runs short, if they have so many bytes in all?

@@ -35,7 +35,7 @@ inline constexpr std::size_t largest_assembled_site = 8192;
 [[nodiscard]] inline bool fills_in_runs(std::int64_t runs, std::size_t bytes, std::size_t site_bytes) noexcept {
     return are_short(runs, bytes) && !gathering_pays(runs, bytes, site_bytes);
 }
-/// The same for what a copy writes.
+/// gathering_pays() for what this copy writes.
 [[nodiscard]] inline bool gathering_pays(const site_copy& copy, std::size_t site_bytes) noexcept {
     return gathering_pays(copy.runs(), static_cast<std::size_t>(copy.sites()) * site_bytes, site_bytes);
 }

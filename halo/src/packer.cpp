@@ -32,7 +32,7 @@ packer<T>::packer(const plan& p, packer_options options, std::shared_ptr<const l
     check_options(who, p);
     auto messages = std::make_shared<std::vector<message>>();
     for (const plan_message& sent : p.messages()) {
-        // Of a plan in one direction nothing is packed here: then it needs no projection.
+        // A plan in one direction packs nothing here, and needs no projection.
         const bool is_packed = p.options().widths.behind(sent.where.opposite()) > 0;
         const block_map map =
             is_packed ? map_of(sent.where, p.cut().wraps(p.job().rank(), sent.where), who) : block_map{};

@@ -15,10 +15,9 @@ std::string microseconds(double seconds) {
 }
 
 /// Costs that would have been measured if the cores were in the other place: near each other instead of far apart, or
-/// the reverse. Lines that go through the cache take twice as long there, or half (EPYC: 9 to 11 ns near, 19 to 21 far);
-/// those that bypass it, and copies, as long as here. Where moves skip waits (Zen 5), lines in short runs, and pulled
-/// ones, take 3.3 times as long far (4.4 to 5 ns near, 15 to 16 far), and those that bypass the cache less (5 to 5.4
-/// near, 3.4 to 3.8 far).
+/// the reverse. Lines that go through the cache take twice as long there, or half; those that bypass it, and copies, as
+/// long as here. Where moves skip waits (Zen 5), lines in short runs, and pulled ones, take 3.3 times as long far, and
+/// those that bypass the cache less (docs/decisions/0032-paths-follow-the-machine.md).
 comm::costs in_the_other_place(const comm::costs& c) {
     const auto scale = [&](double& seconds, double far_by_near) {
         seconds *= c.were_far() ? 1 / far_by_near : far_by_near;

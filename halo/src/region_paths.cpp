@@ -202,9 +202,8 @@ bool region_paths::may_share_lines(const region_end& end) const {
 }
 
 double region_paths::lines_shared_by(const region_end& end) const {
-    // Pairs count for small messages only: packed, 98 KB each way take 0.75 of the time in a step, but 2.4 times as long
-    // alone (Cascade Lake, 8^4 sites of 192 bytes cut in x); 12 KB take 0.6 and 0.95. Of those that outgrow the
-    // second-level cache the second copy takes several times as long as the costs say.
+    // Pairs count for small messages only (docs/decisions/0020-padded-ghosts.md): for those that outgrow the second-level
+    // cache the second copy takes several times as long as the costs say.
     const bool by_pairs =
         comm::lines_come_in_pairs && bytes_of(end.in) + bytes_of(end.out) <= comm::largest_claimed() / 4;
     double lines = 0;

@@ -19,7 +19,7 @@
 namespace halocline::halo {
 namespace {
 
-/// Of an array or a box: sites are numbered with 32 bits.
+/// Arrays and boxes number their sites with 32 bits.
 constexpr std::int64_t most_sites = std::numeric_limits<std::int32_t>::max();
 
 std::string in_transfer(const transfer& t) {

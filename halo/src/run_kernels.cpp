@@ -30,8 +30,7 @@ HWY_INLINE void by_vectors(T*& to, const T*& from, std::size_t& left, Operation 
 }
 
 /// A run of elements, whose length may or may not be known at compile time: whole vectors, then halves. Vectors of 64
-/// bytes are not used: on a Xeon (Cascade Lake) copies into a peer's memory then take 1.2 to 1.6 times as long, also
-/// where no vector crosses a line (docs/decisions/0010).
+/// bytes are not used, because on Cascade Lake they make copies into a peer's memory slower (docs/decisions/0010).
 template <class T, class Operation>
 HWY_INLINE void run_of(T* to, const T* from, std::size_t left, Operation operation) {
     by_vectors<T, 32>(to, from, left, operation);

@@ -20,7 +20,7 @@ inline void add_lines(comm::written_lines& lines, std::int64_t begin, std::int64
     lines.part += static_cast<double>((end + line - 1) / line - begin / line - whole);
 }
 
-/// The same for `count` such runs, each `step` bytes behind the one before.  Cost: at most 64 steps.
+/// Adds the lines of `count` such runs, each `step` bytes behind the one before.  Cost: at most 64 steps.
 inline void add_lines(comm::written_lines& lines, std::int64_t begin, std::int64_t end, std::int64_t step,
                       std::int64_t count) {
     constexpr std::int64_t line = 64;

@@ -132,7 +132,7 @@ unpacker<T>::unpacker(const plan& p, unpacker_options options, std::shared_ptr<c
         to.fingerprint = m.fingerprint;
         shared_.insert(shared_.end(), to.sites.begin(), to.sites.end());
 
-        // Of a plan in one direction nothing is added here: then it needs no expansion.
+        // A plan in one direction adds nothing here, and needs no expansion.
         const block_map map = width > 0 ? map_of(f, cut.wraps(rank, f), who) : block_map{};
         if (!map.empty()) to.expansion = site_map<T>(map, reals_);
         std::vector<std::int64_t> positions;

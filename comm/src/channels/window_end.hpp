@@ -135,7 +135,7 @@ class window_end final : public due_send {
 
     std::uint64_t step_ = 0, sent_ = 0; // sent_: the last step whose message has gone
     std::size_t post_bytes_ = 0, received_bytes_ = 0;
-    // Of windows without a user's buffer: valid between init and post (sender), or wait and init (receiver).
+    // Windows without a user's buffer have one that is valid between init and post (sender), or wait and init (receiver).
     std::byte* buffer_ = nullptr;
     // Sender: what post() copies in this step; nullptr: the message is where it goes.
     const std::byte* source_ = nullptr;

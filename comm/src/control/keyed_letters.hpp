@@ -18,7 +18,7 @@ class keyed_letters {
   public:
     /// Never waits. A letter to this rank itself does not go through `post`.
     void send(mail* post, int own_rank, int peer, const std::string& key, const std::string& body);
-    /// The same for a letter without a key, which is not counted: take_hint() finds it there.
+    /// Sends a letter without a key, which is not counted: take_hint() finds it there.
     void send_hint(mail* post, int own_rank, int peer, const std::string& body);
     /// Takes in the letters that have arrived. Allocates nothing if there are none.
     void collect(mail* post);

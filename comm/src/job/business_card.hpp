@@ -32,7 +32,7 @@ struct business_card {
     processor_share share; ///< processors that this rank may use, and quotas on their time
     std::vector<host_address> addresses;
 
-    /// As they are on a card, behind its mark and its layout_number.
+    /// What a card holds behind its mark and its layout_number.
     template <class Self, class Pass>
     static void fields(Self& c, Pass& pass);
 };

@@ -75,7 +75,7 @@ struct joint {
     static void fields(Self& j, Pass& pass) {
         pass(j.kind, j.here, j.there, j.kind_there, j.value);
     }
-    /// Of a message from a different call, only its kind is read.
+    /// Reads only the kind of a message from a different call.
     static joint of(const std::string& bytes) {
         joint j;
         j.kind = wire_reader(bytes).number<call>();

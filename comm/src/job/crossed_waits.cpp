@@ -17,7 +17,7 @@ std::uint64_t in_a_word(std::uint32_t plan_id, std::uint64_t epoch) noexcept {
 }
 std::uint32_t set_in(std::uint64_t word) noexcept { return static_cast<std::uint32_t>(word >> 32); }
 
-/// In this order: a peer reads them in the other.
+/// Clears both in this order, because a peer reads them in the other.
 void clear(failure_record& own) noexcept {
     own.unbegun_epoch.store(nothing, std::memory_order_release);
     own.awaited_epoch.store(nothing, std::memory_order_release);
@@ -48,7 +48,7 @@ struct wait {
     std::uint64_t epoch = 0;
 };
 
-/// The same words on both ranks: they often find out together.
+/// Both ranks say it in the same words, since they often find out together.
 std::string text_of_crossed(const wait& one, const wait& two) {
     const wait &first = one.rank < two.rank ? one : two, &second = one.rank < two.rank ? two : one;
     const auto rank_of = [](const wait& w) { return "rank " + std::to_string(w.rank); };

@@ -26,7 +26,7 @@ struct launcher_kind {
     const char* started_by;
     std::optional<comm::bootstrap> (*start)(const job_options&); ///< nullopt: it did not start this process
 };
-/// In the order in which they are tried.
+/// Listed in the order in which they are tried.
 constexpr launcher_kind launchers[]{{"local", "halocline-run", local_bootstrap},
                                     {"pmix", "a launcher with a PMIx server (PMIX_RANK is not set)", pmix_bootstrap},
                                     {"mpi", "the launcher of an MPI", mpi_bootstrap}};

@@ -31,7 +31,7 @@ class parked_memory {
     [[nodiscard]] bool expects_letters() const noexcept;
     /// Gives the slab back the blocks that nobody will write any more.
     void sweep(node_slab& slab, keyed_letters& letters) noexcept;
-    /// At the end of the job: the remaining blocks vanish with the slab.
+    /// Forgets the remaining blocks, which vanish with the slab when the job ends.
     void clear() noexcept { blocks_.clear(); }
 
   private:

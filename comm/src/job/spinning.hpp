@@ -48,7 +48,7 @@ class spinning {
     bool own_core_, told_;
     std::optional<exceeded_quota> quota_;
     std::uint64_t budget_, slice_, shortest_, longest_; // ticks
-    // Of all threads that wait. Mutable because std::atomic_ref needs that, even to read.
+    // All threads that wait share these. Mutable because std::atomic_ref needs that, even to read.
     std::uint64_t refusal_; // ticks
     mutable std::uint64_t kept_until_ = 0;
 };

@@ -123,7 +123,7 @@ void watchdog::look_at_call() noexcept {
 }
 
 /// Gives the rank its grace time to report the end of the job itself and to get through its destructors; then ends it.
-/// Of a step that lasts long only a part is counted: this process was stopped, or its machine was, and the rank with it.
+/// Counts only a part of a step that lasts long: this process was stopped, or its machine was, and the rank with it.
 void watchdog::await_end() {
     const double grace = std::chrono::duration<double>(grace_).count();
     const double cpu_before = look_at(std::to_string(process_) + "/task/" + std::to_string(rank_thread_)).seconds;

@@ -111,7 +111,7 @@ class message_engine {
                 std::optional<std::chrono::nanoseconds> longest = {}) noexcept;
     /// Looks for deaths now and then, because waits that are each too short for that may follow each other.
     status look_after_short_wait(int peer, std::uint64_t now) noexcept;
-    /// As start_all() means it.
+    /// Has it started, as start_all() means it?
     [[nodiscard]] bool has_started(const message_operation& o) const noexcept;
     /// The rank that has left, so that no message of `peer` can come; of any_source, all others have. -1: it can.
     [[nodiscard]] int gone(int peer) const noexcept;
@@ -127,7 +127,7 @@ class message_engine {
     /// The oldest unexpected message that such a receive would get, and whose sender has not withdrawn it. nullptr:
     /// none.
     [[nodiscard]] unexpected_message* find(int from, int tag, std::uint32_t context) noexcept;
-    /// As far as is known already.
+    /// find() among what is known already.
     [[nodiscard]] unexpected_message* find_kept(int from, int tag, std::uint32_t context) noexcept;
     /// Gives the receive that message.
     void receive_kept(message_operation& r, unexpected_message& m) noexcept {

@@ -148,7 +148,7 @@ struct link_layout {
     static constexpr std::size_t slots = 4;          ///< few, so that their lines stay in caches
     static constexpr std::size_t staging_pieces = 8; // some are written while others are read
     static constexpr std::size_t staging_bytes = 16 * 1024;
-    // Of sends that end before their receiver has read them: so many places; a longer copy takes two.
+    // Places for sends that end before their receiver has read them; a longer copy takes two.
     static constexpr std::size_t copies = 16;
     static constexpr std::size_t copy_bytes = 16 * 1024;
 

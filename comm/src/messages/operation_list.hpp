@@ -17,7 +17,7 @@ struct operation_list {
         last = &o;
     }
     void push_front(message_operation& o) noexcept { insert(o, first); }
-    /// In front of `later`; at the end if that is nullptr.
+    /// Puts it in front of `later`, or at the end if that is nullptr.
     void insert(message_operation& o, message_operation* later) noexcept {
         o.next = later;
         o.before = later ? later->before : last;

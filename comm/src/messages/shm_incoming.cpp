@@ -17,7 +17,7 @@ namespace {
 
 /// How many polls a receiver waits for its sender to begin: a microsecond.
 constexpr std::uint32_t patience = 100;
-/// In seconds, for a sender that waits for a processor.
+/// For how many seconds at most, in a job that has failed, a sender's last piece is waited for.
 constexpr double longest_piece = 0.1;
 
 } // namespace

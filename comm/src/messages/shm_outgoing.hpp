@@ -33,7 +33,7 @@ class shm_outgoing {
     [[nodiscard]] bool is_mapped_there(const std::byte* data) const noexcept {
         return memory_.maps_back(*core_.job.memory, data);
     }
-    /// As sending_policy.
+    /// See sending_policy.
     [[nodiscard]] bool copying_pays(const message_operation& send) const noexcept {
         return policy_.copying_pays(send.bytes, send.is_waited_for);
     }

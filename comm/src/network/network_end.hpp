@@ -89,7 +89,7 @@ struct network_end {
     std::uint64_t started = 0; ///< epoch of the last message given to the library
     std::uint64_t writes = 0;  ///< accepted by the library
     direct_values values;
-    // In this order; `said`: by this end.
+    // They become true in this order; `said`: by this end.
     bool joined = false, greeting_said = false, greeted = false, farewell_said = false, farewell_came = false;
     bool released = false;           ///< the channel is gone
     bool refused = false;            ///< neither end ever connects to the other, so nobody writes here

@@ -32,7 +32,7 @@ struct failure_record {
         const std::uint32_t s = state.load(std::memory_order_acquire);
         return s == 0 || s % 2 == 1 ? nullptr : &ends[s / 2 % places];
     }
-    /// The same, once a writer that is at work has finished; waits at most 0.1 s for it.
+    /// end(), once a writer that is at work has finished; waits at most 0.1 s for it.
     [[nodiscard]] const job_end* end_soon() const noexcept;
     /// Claims the record and writes the end of the job. `before`: the state that it replaces: 0, or the odd state of a
     /// writer that did not finish. False: another writer changed the state first.

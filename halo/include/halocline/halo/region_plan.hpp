@@ -62,8 +62,8 @@ struct transfer {
     /// Follow `sites` in the message, one after the other. A plan keeps their rows, which take a few bytes each unless
     /// the site order scatters them, rather than their sites.
     std::vector<strided_box> boxes{};
-    /// Of a receive: what arrives is multiplied by it before it is stored or added, as beyond a twisted boundary (-1:
-    /// antiperiodic). Of a send: 1. Unless it is 1, fields are of float or double, with at most 8 KiB per site; unless
+    /// A receive multiplies what arrives by it before it is stored or added, as beyond a twisted boundary (-1:
+    /// antiperiodic); a send has 1. Unless it is 1, fields are of float or double, with at most 8 KiB per site; unless
     /// it is real, their components are pairs (re, im).
     std::complex<double> phase = 1;
 };

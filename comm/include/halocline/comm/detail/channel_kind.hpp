@@ -25,7 +25,7 @@ constexpr bool is_joint(channel_kind kind) noexcept {
     return kind == channel_kind::joint_slots || kind == channel_kind::joint_direct;
 }
 
-/// In errors: "has slots".
+/// How errors put it: "has slots".
 constexpr std::string_view description_of(channel_kind kind) noexcept {
     switch (kind) {
     case channel_kind::slots: return "has slots";

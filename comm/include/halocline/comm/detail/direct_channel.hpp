@@ -82,7 +82,7 @@ static_assert(direct_channel<shm_direct_channel> && !channel<shm_direct_channel>
 /// and need not wait until the peer's field is free: as with shm_channel, a slot is free once the peer's last message is
 /// here. The label says where a message lies.
 ///
-/// In the receiver's slab: the block of a shm_direct_channel, then the slots.
+/// The receiver's slab holds the block of a shm_direct_channel, then the slots.
 class shm_slotted_channel : public shm_direct_channel {
   public:
     static constexpr channel_kind kind = channel_kind::slotted_direct;

@@ -22,8 +22,8 @@ class joint_faces {
   public:
     /// No message is joint.
     joint_faces() = default;
-    /// Of a plan with `messages` messages, fields in `order` (null: lexicographic) over `volume` sites, and site_bytes
-    /// per site and field. None is joint yet.
+    /// The plan has `messages` messages, none of them joint yet, and fields in `order` (null: lexicographic) over
+    /// `volume` sites, site_bytes each.
     joint_faces(const comm::job& j, std::size_t messages, const lattice::site_order* order, std::int64_t volume,
                 std::size_t site_bytes);
 

@@ -90,7 +90,7 @@ class plan_core {
         if (first == nullptr) return nullptr;
         return first + static_cast<std::size_t>(field) * ghost_bytes(f);
     }
-    /// Of one field.  Pre: the face is exchanged.
+    /// Bytes of one field's ghosts.  Pre: the face is exchanged.
     [[nodiscard]] std::size_t ghost_bytes(face f) const noexcept {
         return static_cast<std::size_t>(messages_[message_of(f)].ghost_sites) * options_.bytes_per_site;
     }
