@@ -185,7 +185,7 @@ TEST(Demo, LinksThatWereRoundedTo32BitsAreSolvedOnIfAskedFor) {
 
     EXPECT_EQ(refused.exit_code, 2) << refused.out;
     EXPECT_NE(refused.err.find("a link misses SU(3) by "), std::string::npos) << refused.err;
-    EXPECT_NE(refused.err.find("--reunitarise accepts them"), std::string::npos) << refused.err;
+    EXPECT_NE(refused.err.find("--reunitarise accepts rounded links"), std::string::npos) << refused.err;
     EXPECT_EQ(solved.exit_code, 0) << solved.err;
     EXPECT_NE(solved.out.find("its links missed SU(3) by at most "), std::string::npos) << solved.out;
 }
@@ -193,7 +193,7 @@ TEST(Demo, LinksThatWereRoundedTo32BitsAreSolvedOnIfAskedFor) {
 /// With numbers as a singular operator gives them, which no solve is sure to.
 TEST(Demo, AResidualFarAboveTheLastOfTheHistoryIsNoted) {
     const auto note = [](std::initializer_list<double> history, double residual) {
-        return note_on_recurrence(std::vector(history), residual);
+        return halocline::app::note_on_recurrence(std::vector(history), residual);
     };
 
     EXPECT_EQ(note({1, 1e-3, 2e-9}, 5e-7), "the true relative residual, 5.000e-07, is 250 times the last one of the "
