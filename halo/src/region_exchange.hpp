@@ -70,15 +70,18 @@ struct region_plan::state {
     void send_direct() noexcept;
     /// Lets peers copy pieces of what goes to the fields that they have freed, before any of it is copied here.
     void offer() noexcept;
-    /// Measures, before a message is written, how far away this byte of it is.  Pre: called by the driver; the byte may
-    /// be written.
-    void look_at(region_message& m, std::byte* middle) noexcept {
-        if (!looking || m.send_sites == 0 || !m.is_watched()) return;
-        const std::uint64_t ticks = looks.look(middle);
-        m.watch.read(ticks);
-        if (!m.by_slot) return;
-        m.by_slot->watch.read(ticks);
-        m.by_slot->distance.read(ticks);
+    /// Measures, before a message is written, how far away its receiver is, by this byte of it.  Pre: called by the
+    /// driver; the byte may be written.
+    template <class Channel>
+    void look_at(Channel& channel, region_message& m, std::byte* middle) noexcept {
+        if constexpr (requires { channel.looked_at(epoch); }) {
+            if (!looking || m.send_sites == 0 || !m.is_watched()) return;
+            const std::uint64_t ticks = looks.look(middle, channel.looked_at(epoch + 1));
+            m.watch.read(ticks);
+            if (!m.by_slot) return;
+            m.by_slot->watch.read(ticks);
+            m.by_slot->distance.read(ticks);
+        }
     }
     /// When all messages are sent, decides how they are written from the next exchange on.
     void review_paths() noexcept;

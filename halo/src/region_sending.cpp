@@ -43,7 +43,7 @@ void region_plan::state::begin(int which) noexcept {
     unsent = 0;
     looking = looks.due(stamp != 0 ? stamp : times.last_stamp());
     channels.note_thread();
-    channels.prepare(k);
+    if (!looking) channels.prepare(k);            // looks would find lines that are here already
     channels.for_each_direct([&](auto& channel) { // first, so that the peers can continue
         channel.free(k, static_cast<std::uint32_t>(which));
         messages[channel.index()].in_place = false;
@@ -60,7 +60,7 @@ void region_plan::state::begin(int which) noexcept {
             region_message& m = messages[channel.index()];
             if (!m.goes_by_slot()) return;
             std::byte* const message = channel.slot_target(k);
-            look_at(m, message + m.out_at.back() / 2);
+            look_at(channel, m, message + m.out_at.back() / 2);
             pack(m, m.by_slot->out, m.by_slot->watch, message);
             channel.send_by_slot(k, stamp);
             --unsent;
@@ -69,7 +69,7 @@ void region_plan::state::begin(int which) noexcept {
     channels.for_each([&](auto& channel) {
         region_message& m = messages[channel.index()];
         m.in_place = false;
-        look_at(m, channel.target(k) + m.probed_byte);
+        look_at(channel, m, channel.target(k) + m.probed_byte);
         pack(m, m.out, m.watch, channel.target(k));
         seal.put(channel.target(k), m.out_at.back(), k);
         channel.send(k, stamp);
@@ -103,7 +103,7 @@ void region_plan::state::offer() noexcept {
             region_message& m = messages[channel.index()];
             // A receiver would pull in the lines of a streamed message, which are far away.
             if (!m.offered || m.watch.streamed() || channel.given(k) || !channel.freed(k)) return;
-            look_at(m, channel.memory() + m.targets[channel.peer_field()][0] + m.probed_byte);
+            look_at(channel, m, channel.memory() + m.targets[channel.peer_field()][0] + m.probed_byte);
             channel.offer(k, source);
         }
     });
@@ -125,7 +125,7 @@ void region_plan::state::send_direct() noexcept {
         const auto copy_all = [&] {
             if constexpr (comm::joint_channel<Channel>)
                 if (channel.offers(k)) return channel.copy_offered(k, m.send_sites, copy);
-            look_at(m, channel.memory() + targets[0] + m.probed_byte);
+            look_at(channel, m, channel.memory() + targets[0] + m.probed_byte);
             by_team(m.send_sites, copy);
         };
         copy_all();

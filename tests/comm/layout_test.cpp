@@ -79,7 +79,8 @@ void add_slabs(facts& all) {
     const job_end& e = r.ends[0];
     all.add_object("end_words", e, e.why, e.culprit, e.pid, e.host, e.text); // its name in the fingerprints
     const line_label l;
-    all.add_object("line_label", l, l.epoch, l.plan_id, l.field_index, l.bytes, l.start_stamp, l.end, l.immediate);
+    all.add_object("line_label", l, l.epoch, l.plan_id, l.field_index, l.bytes, l.start_stamp, l.end, l.looked_at,
+                   l.immediate);
     const control_line line;
     all.add_object("control_line", line, line.half[0], line.half[1]);
     for (const std::size_t payload : {std::size_t{16}, std::size_t{17}, std::size_t{1000}}) {

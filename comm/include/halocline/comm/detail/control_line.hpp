@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 namespace halocline::comm {
@@ -40,6 +41,7 @@ static_assert(sizeof(message_label) == 32);
 /// The label in mapped memory, where its epoch is the flag: stored last (release) and read first (acquire).
 struct alignas(128) line_label : message_label {
     std::atomic<std::uint64_t> end{0}; ///< the sender's farewell: the first epoch that will not come; 0: none yet
+    std::byte looked_at{};             ///< only the sender takes it, to measure how far away the receiver is
     alignas(16) std::uint64_t immediate[2]{}; ///< room for a payload of 16 bytes next to the flag
 };
 static_assert(sizeof(line_label) == 128);

@@ -65,6 +65,11 @@ class shm_channel {
     /// Prefetches the label that send(epoch) writes: it has been in the peer's cache since the peer polled it two
     /// epochs ago.
     void prepare(std::uint64_t epoch) noexcept { prefetch_for_writing(&remote_.line->half[epoch & 1]); }
+    /// The byte to take for measuring how far away the peer is, in the line that send(epoch) writes.  Pre: not after
+    /// prepare(epoch).
+    [[nodiscard]] std::byte* looked_at(std::uint64_t epoch) noexcept {
+        return &remote_.line->half[epoch & 1].looked_at;
+    }
     /// field_index: for the receiver's label(epoch).
     void send(std::uint64_t epoch, std::uint64_t start_stamp, std::uint32_t field_index = 0) noexcept {
         send_part(epoch, start_stamp, send_bytes_, field_index);

@@ -89,11 +89,13 @@ class look_times {
         : next_(now), least_pause_(static_cast<std::uint64_t>(0.2e-3 / comm::seconds_per_tick())) {}
 
     [[nodiscard]] bool due(std::uint64_t now) const noexcept { return now >= next_; }
-    /// Measures how far away a byte of a message is, in ticks.  Pre: it is about to be written anyway.
-    std::uint64_t look(std::byte* byte) noexcept {
-        const std::uint64_t ticks = comm::ticks_to_take(byte);
-        spent_ += ticks;
-        return ticks;
+    /// Measures how far away the peer is, in ticks, by a byte of a message and one of its label's line. The line of the
+    /// message may never have left this core; or it has left all caches, and what it takes is the distance of the
+    /// memory. The peer polls the label, so the lesser of the two tells.  Pre: both are about to be written anyway.
+    std::uint64_t look(std::byte* of_message, std::byte* of_label) noexcept {
+        const std::uint64_t message = comm::ticks_to_take(of_message), label = comm::ticks_to_take(of_label);
+        spent_ += message + label;
+        return std::min(message, label);
     }
     /// All messages have been measured. True after the last time in a row: decide.
     bool looked(std::uint64_t now) noexcept {
