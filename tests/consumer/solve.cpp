@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// README.md shows this program (consumer.readme compares them).
+// docs/solving.md shows this program (consumer.readme compares them).
 #include <halocline/amg/solver.hpp>
 #include <halocline/dirac/gauge_configuration.hpp>
 
