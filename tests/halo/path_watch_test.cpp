@@ -51,7 +51,7 @@ constexpr int readings_in_a_row = 4;
 TEST(PathWatch, FollowsWhatALineCosts) {
     path_watch watch(near(), 16384, false);
 
-    EXPECT_NE(watch.describe().find("streamed when a line takes more than 11"), std::string::npos) << watch.describe();
+    EXPECT_NE(watch.describe().find("streamed when a line takes more than 10"), std::string::npos) << watch.describe();
     decide_at(watch, {50, 50, 50, 50}, false);
     decide_at(watch, {900, 50, 150, 50}, false); // the second least counts
     decide_at(watch, {90, 90, 100, 110}, false); // not by enough

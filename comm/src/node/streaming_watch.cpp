@@ -8,8 +8,9 @@
 namespace halocline::comm {
 namespace {
 
-/// The geometric mean of the times of a line near and far, in units of the time that was measured.
-double half_way(const costs& c) { return std::sqrt(c.were_far() ? 1 / far_by_near : far_by_near); }
+/// The geometric mean of the times of a line near and far, in units of the time that was measured. For costs measured
+/// near the least time far counts, for costs measured far the usual one, since far lines vary most.
+double half_way(const costs& c) { return std::sqrt(c.were_far() ? 1 / far_by_near : least_far_by_near); }
 
 /// How long a line takes if it takes x times as long as it did when costs were measured.
 double ticks_of(const costs& c, double x) { return x * c.take_seconds / seconds_per_tick(); }
@@ -23,7 +24,7 @@ std::uint64_t whole_ticks(double ticks) { return std::max<std::uint64_t>(1, stat
 //   streamed  S + x P + (x - 1) flag     only the flag is, and the lines P that it fills partly
 // so streaming is better by a factor m from x = m (S - flag) / (C - m (P + flag)) on.
 //
-// A pair of cores is in one of two places: near, sharing a cache, or far, where a line takes at least three times as
+// A pair of cores is in one of two places: near, sharing a cache, or far, where a line takes more than twice, up to four times as
 // long. Near, messages of 16 KiB and more perform about equally either way (0.7 to 1.25, depending on the exchange). So
 // the x above lies there, and on which side of it a reading falls is chance. Hence no bound is nearer to the near place
 // than the geometric mean of both.

@@ -104,8 +104,8 @@ struct costs {
     [[nodiscard]] double part_seconds(const written_lines& l) const { return 0.77 * seconds_per_run_line() * l.part; }
 };
 
-/// The least ratio between the time of a line for cores that share no cache and for cores that do.
-inline constexpr double far_by_near = 3;
+/// The usual ratio between the time of a line for cores that share no cache and for cores that do, and the least.
+inline constexpr double far_by_near = 3, least_far_by_near = 2.5;
 
 /// How many times faster streaming must look to be chosen: estimates are rough.
 inline constexpr double streaming_margin = 1.3;
