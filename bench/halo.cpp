@@ -15,6 +15,7 @@
 #include "support/command_line.hpp"
 #include "support/json_line.hpp"
 #include "support/machine.hpp"
+#include "support/making_times.hpp"
 #include "support/output_file.hpp"
 #include "support/peer_names.hpp"
 #include "support/peer_program.hpp"
@@ -161,22 +162,22 @@ plan_cost cost_of_plan(const comm::job& j, const point& p) {
     plan_cost cost{.faces = box.faces.size(), .ms = {}};
     double ghost_bytes = 0;
     for (const box_face& f : box.faces) ghost_bytes += static_cast<double>(f.ghosts.bytes());
-    for (int i = 0; i < 7; ++i) {
-        const lattice::field<double> x = field_of(j, box);
-        j.barrier();
-        const std::size_t before = j.memory().used();
-        const std::uint64_t begin = comm::ticks();
-        const halo::plan plan(j, p.decomposition(),
-                              {.name = "cost",
-                               .widths = widths_of(p),
-                               .bytes_per_site = static_cast<std::size_t>(p.bytes_per_site),
-                               .self_exchange = j.ranks() == 1,
-                               .order = x.shared_order()});
-        cost.ms.push_back(slowest(j, {1e3 * comm::seconds(comm::ticks() - begin)})[0]);
+    const auto order = lattice::site_order::lexicographic(box.storage);
+    std::size_t before = 0;
+    const auto make = [&] {
+        before = j.memory().used();
+        return halo::plan(j, p.decomposition(),
+                          {.name = "cost",
+                           .widths = widths_of(p),
+                           .bytes_per_site = static_cast<std::size_t>(p.bytes_per_site),
+                           .self_exchange = j.ranks() == 1,
+                           .order = order});
+    };
+    cost.ms = making_times(j, 7, make, [&](const halo::plan& plan) {
         const double bytes = static_cast<double>(j.memory().used()) - static_cast<double>(before);
-        if (i == 0) cost.memory_over_ghosts = bytes / ghost_bytes; // later plans reuse the first one's
+        if (cost.memory_over_ghosts == 0) cost.memory_over_ghosts = bytes / ghost_bytes; // later plans reuse it
         cost.staging_over_ghosts = static_cast<double>(plan.staging_bytes()) / ghost_bytes;
-    }
+    });
     return cost;
 }
 

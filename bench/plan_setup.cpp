@@ -4,15 +4,13 @@
 // the job's costs, and the median of the next ones; times of the slowest rank.
 #include "support/command_line.hpp"
 #include "support/json_line.hpp"
+#include "support/making_times.hpp"
 #include "support/probed_facts.hpp"
 #include "support/statistics.hpp"
 
-#include <halocline/comm/global_sum.hpp>
 #include <halocline/comm/slab.hpp>
 #include <halocline/halo/plan.hpp>
 #include <halocline/halo/shell_plan.hpp>
-
-#include <chrono>
 
 namespace {
 
@@ -21,19 +19,11 @@ using namespace halocline;
 constexpr int plans = 21, local_extent = 16, components = 24, site_bytes = components * sizeof(float);
 
 template <class Make>
-void report(const comm::job& j, comm::global_sum& slowest, bench::probed_facts& facts, const char* what, Make&& make) {
-    std::vector<double> milliseconds;
+void report(const comm::job& j, bench::probed_facts& facts, const char* what, Make&& make) {
     std::size_t bytes = 0;
     facts.probe();
-    for (int i = 0; i < 1 + plans; ++i) {
-        j.barrier();
-        const auto before = std::chrono::steady_clock::now();
-        const auto plan = make();
-        double elapsed = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - before).count();
-        if (const comm::status s = slowest.maximum({&elapsed, 1}); s != comm::status::ok) j.fail(s, "the slowest rank");
-        milliseconds.push_back(elapsed);
-        bytes = plan.slab_bytes();
-    }
+    std::vector<double> milliseconds =
+        bench::making_times(j, 1 + plans, make, [&](const auto& plan) { bytes = plan.slab_bytes(); });
     if (j.rank() != 0) return;
     const double first = milliseconds.front();
     milliseconds.erase(milliseconds.begin());
@@ -51,9 +41,8 @@ int run(app::program& program, int argc, const char* const* argv) {
     const auto cut = lattice::decomposition::even({local_extent, local_extent, local_extent, local_extent * j.ranks()},
                                                   {1, 1, 1, j.ranks()});
     const lattice::box local = cut.local_box(j.rank());
-    comm::global_sum slowest(j, 1);
     bench::probed_facts facts(j);
-    report(j, slowest, facts, "appended", [&] {
+    report(j, facts, "appended", [&] {
         return halo::plan(j, cut,
                           {.bytes_per_site = site_bytes,
                            .self_exchange = true,
@@ -61,8 +50,8 @@ int run(app::program& program, int argc, const char* const* argv) {
     });
     lattice::field<float> x(lattice::site_order::lexicographic(halo::grown(local, {}).extents), components,
                             &j.memory());
-    report(j, slowest, facts, "padded, faces", [&] { return halo::shell_plan(j, cut, {}, {halo::bind(x)}); });
-    report(j, slowest, facts, "padded, corners",
+    report(j, facts, "padded, faces", [&] { return halo::shell_plan(j, cut, {}, {halo::bind(x)}); });
+    report(j, facts, "padded, corners",
            [&] { return halo::shell_plan(j, cut, {.shape = halo::shell::box}, {halo::bind(x)}); });
     return 0;
 }

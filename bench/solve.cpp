@@ -24,6 +24,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <initializer_list>
 #include <map>
 #include <regex>
 #include <string>
@@ -137,16 +138,15 @@ void give_turn(const comm::job& j, const arguments& a, timings& theirs) {
     });
 }
 
-/// ,"setup_seconds":{"min":…,"median":…} for each kind of values.
-std::string json_members(const timings& t, const char* unit) {
-    std::string text;
+/// "setup_seconds":{"min":…,"median":…} for each kind of values.
+bench::json_line times_of(const timings& t, const std::string& unit) {
+    bench::json_line line;
     for (const auto& [what, values] : t) {
-        char member[160];
-        std::snprintf(member, sizeof member, R"(,"%s_%s":{"min":%.5f,"median":%.5f})", what.c_str(), unit,
-                      *std::min_element(values.begin(), values.end()), bench::median(values));
-        text += member;
+        bench::json_line both;
+        both.add("min", *std::ranges::min_element(values), 5).add("median", bench::median(values), 5);
+        line.add_object(what + "_" + unit, both);
     }
-    return text;
+    return line;
 }
 
 /// Round by round, because both saw the same machine within a round.
@@ -194,18 +194,20 @@ int run(program& p, int argc, const char* const* argv) {
         give_turn(j, a, theirs);
     }
 
-    const auto head = [&](const char* who) {
-        return std::string(R"({"bench":"solve","who":")") + who + R"(","ranks":)" + std::to_string(j.ranks()) +
-               R"(,"transport":")" + j.transport() + R"(","rounds":)" + std::to_string(a.rounds);
+    const auto print = [&](const char* who, std::initializer_list<bench::json_line> members) {
+        bench::json_line line;
+        line.add("bench", "solve").add("who", who);
+        for (const bench::json_line& m : members) line.add(m);
+        p.print(line.add(facts.line()).text());
     };
-    char tail[512];
-    std::snprintf(tail, sizeof tail, R"(,"lattice":"%s","outer_iterations":%d,"coarse_iterations_average":%.2f)",
-                  lattice::to_string(file.extents).c_str(), last.outer.iterations, last.coarse_iterations_average());
-    const std::string end = "," + facts.line().members() + "}";
-    p.print(head("ours") + json_members(ours, "seconds") + tail + end);
+    bench::json_line job, solve;
+    job.add("ranks", j.ranks()).add("transport", j.transport()).add("rounds", a.rounds);
+    solve.add("lattice", lattice::to_string(file.extents)).add("outer_iterations", last.outer.iterations);
+    solve.add("coarse_iterations_average", last.coarse_iterations_average(), 2);
+    print("ours", {job, times_of(ours, "seconds"), solve});
     if (theirs.empty()) return exit_success;
-    p.print(head("peer") + json_members(theirs, "seconds") + end);
-    p.print(R"({"bench":"solve","who":"ours/peer")" + json_members(ratios(ours, theirs), "ratio") + end);
+    print("peer", {job, times_of(theirs, "seconds")});
+    print("ours/peer", {times_of(ratios(ours, theirs), "ratio")});
     return exit_success;
 }
 

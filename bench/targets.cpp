@@ -9,6 +9,7 @@
 #include "support/command_line.hpp"
 #include "support/json_line.hpp"
 #include "support/output_file.hpp"
+#include "support/statistics.hpp"
 #include "targets/figures.hpp"
 
 #include <algorithm>
@@ -40,12 +41,6 @@ run_lines read_run(const std::string& path) {
     return lines;
 }
 
-/// For an even number of values the mean of the middle two: there are only a few runs.
-double middle(std::vector<double> values) {
-    std::ranges::sort(values);
-    return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
-}
-
 /// What some runs say about one figure: ours, and the limit in its place.
 struct seen_values {
     std::vector<double> values, limits;
@@ -63,10 +58,10 @@ struct pooled {
     [[nodiscard]] bool is_noisy() const { return quiet.values.empty(); }
     [[nodiscard]] const std::vector<double>& values() const { return is_noisy() ? noisy.values : quiet.values; }
     [[nodiscard]] const std::vector<double>& limits() const { return is_noisy() ? noisy.limits : quiet.limits; }
-    [[nodiscard]] double value() const { return middle(values()); }
+    [[nodiscard]] double value() const { return median(values()); }
     [[nodiscard]] bool is_met() const {
         return met(value(), first.bound, first.side) ||
-               (first.limit_suffices && limit_misses() && met(value(), middle(limits()), first.side));
+               (first.limit_suffices && limit_misses() && met(value(), median(limits()), first.side));
     }
     /// How far the value is on the right side of the bound: below 1 it is missed, unless the limit excuses it. Negative
     /// times are good.
@@ -74,7 +69,7 @@ struct pooled {
         return first.side == wanted::at_least ? value() / first.bound : 2 - value() / first.bound;
     }
     [[nodiscard]] bool limit_misses() const {
-        return !limits().empty() && !met(middle(limits()), first.bound, first.side);
+        return !limits().empty() && !met(median(limits()), first.bound, first.side);
     }
     /// "8^4 1.05", "8^4 **1.25** (1.1–1.4)", "8^4 1.5, limit 1.4", "8^4 1.05 *n*" (noisy).
     [[nodiscard]] std::string cell() const {
@@ -82,7 +77,7 @@ struct pooled {
         std::string text = first.point + ' ' + mark + printed(value()) + mark;
         const auto [least, most] = std::ranges::minmax(values());
         if (printed(least) != printed(most)) text += " (" + printed(least) + "–" + printed(most) + ")";
-        if (limit_misses()) text += ", limit " + printed(middle(limits()));
+        if (limit_misses()) text += ", limit " + printed(median(limits()));
         return is_noisy() ? text + " *n*" : text;
     }
     [[nodiscard]] std::string json() const {
@@ -92,7 +87,7 @@ struct pooled {
         line.add("speed", first.speed).add("seen", value()).add("least", least).add("most", most);
         line.add("runs", static_cast<int>(values().size())).add("noisy", is_noisy());
         line.add("wanted", first.side == wanted::at_most ? "at most" : "at least").add("bound", first.bound);
-        if (!limits().empty()) line.add("limit", middle(limits()));
+        if (!limits().empty()) line.add("limit", median(limits()));
         return line.add("met", is_met()).text();
     }
 };

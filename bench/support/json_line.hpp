@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One flat JSON object in a line: what a bench prints for machines.
+// One JSON object in a line: what a bench prints for machines.
 #pragma once
 
 #include <cmath>
@@ -31,19 +31,24 @@ class json_line {
         std::snprintf(text, sizeof text, "%.5g", value);
         return raw(key, text);
     }
+    json_line& add(std::string_view key, double value, int decimals) {
+        if (!std::isfinite(value)) return raw(key, "null");
+        char text[340]; // the largest double has 309 digits before the point
+        std::snprintf(text, sizeof text, "%.*f", decimals, value);
+        return raw(key, text);
+    }
     json_line& add(std::string_view key, std::span<const int> values) {
         std::string list;
         for (const int v : values) list += (list.empty() ? "" : ",") + std::to_string(v);
         return raw(key, "[" + list + "]");
     }
+    json_line& add_object(std::string_view key, const json_line& object) { return raw(key, object.text()); }
     /// All members of another one.
     json_line& add(const json_line& more) {
         members_ += (members_.empty() || more.members_.empty() ? "" : ",") + more.members_;
         return *this;
     }
     [[nodiscard]] std::string text() const { return "{" + members_ + "}"; }
-    /// The text without braces.
-    [[nodiscard]] const std::string& members() const { return members_; }
 
   private:
     json_line& raw(std::string_view key, const std::string& value) {
