@@ -6,13 +6,17 @@
 #include <halocline/base/error.hpp>
 #include <halocline/comm/option_keys.hpp>
 
+#include <CLI/CLI.hpp>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <sstream>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 namespace halocline::app {
@@ -101,19 +105,50 @@ std::string checked_config(const std::string& file) {
     return std::filesystem::absolute(file);
 }
 
-/// Flags that mean the same, or the opposite.
-constexpr std::string_view same_choice[][3] = {{"-n", "-np", "--np"}, {"--bind", "--no-bind", ""}};
+constexpr const char* see_help = "; see halocline-run --help";
 
-/// Err: input_error: `flag`, or one that chooses the same, is among those given before.
-void give_once(std::vector<std::string_view>& given, std::string_view flag) {
-    for (const std::string_view before : given) {
-        if (before == flag) throw input_error(std::string(flag) + " is given once; see halocline-run --help");
-        for (const auto& group : same_choice)
-            if (std::ranges::count(group, flag) > 0 && std::ranges::count(group, before) > 0)
-                throw input_error(std::string(before) + " and " + std::string(flag) +
-                                  ": only one of them is given; see halocline-run --help");
+/// Reads the options into `s`. Returns how many words, the last ones, follow them.  Err: input_error.
+std::size_t read_options(launch_settings& s, std::vector<std::string> words) {
+    CLI::App cli;
+    cli.set_version_flag("--version", "halocline-run " HALOCLINE_VERSION "\n");
+    cli.prefix_command(); // from the first word on that is no option, all belong to the program
+    const auto add = [&](const char* flag, const std::function<void(const std::string&)>& read) {
+        return cli.add_option_function<std::string>(flag, read);
+    };
+    const auto read_ranks = [&](const std::string& text) { s.ranks = number<int>("-n", text, 1, most_ranks); };
+    CLI::Option *const n = add("-n", read_ranks), *const np = add("--np", read_ranks);
+    add("--hosts", [&](const std::string& list) { s.hosts = read_hosts(list); });
+    add("--remote-shell", [&](const std::string& command) { s.remote_shell = command; });
+    add("--network", [&](const std::string& network) { comm::check_network(s.network = network); });
+    add("--config", [&](const std::string& file) { s.config = checked_config(file); });
+    add("--timeout", [&](const std::string& text) { s.timeout = number<double>("--timeout", text, 0.001, 1e9); });
+    CLI::Option *const bind = cli.add_flag_callback("--bind", [&] { s.bind = binding::demanded; }),
+                       *const no_bind = cli.add_flag_callback("--no-bind", [&] { s.bind = binding::none; });
+    for (CLI::Option* const flag : {bind, no_bind}) flag->multi_option_policy(CLI::MultiOptionPolicy::Throw);
+
+    std::ranges::replace(words, "-np", "--np"); // MPI launchers accept it; for CLI11 it would be -n with the value p
+    std::ranges::reverse(words);                // the parser takes them from the back
+    try {
+        cli.parse(std::move(words));
+    } catch (const CLI::CallForHelp&) {
+        print_and_exit(usage);
+    } catch (const CLI::CallForVersion& version) {
+        print_and_exit(version.what());
+    } catch (const CLI::ArgumentMismatch& wrong) { // "-n: 1 required TEXT missing", "-n: At Most 1 required but …"
+        const std::string what = wrong.what();
+        throw input_error(what.substr(0, what.find(':')) +
+                          (what.ends_with("missing") ? " needs a value" : " is given once") + see_help);
+    } catch (const CLI::ParseError& wrong) {
+        throw input_error(std::string(wrong.what()) + see_help);
     }
-    given.push_back(flag);
+    for (const auto& [one, other, both] :
+         {std::tuple(n, np, "-n and -np"), std::tuple(bind, no_bind, "--bind and --no-bind")})
+        if (one->count() > 0 && other->count() > 0)
+            throw input_error(std::string(both) + ": only one of them is given" + see_help);
+    const std::vector<std::string> rest = cli.remaining();
+    if (!rest.empty() && rest[0].starts_with("-") && rest[0] != "--")
+        throw input_error("unknown option '" + rest[0] + "'" + see_help);
+    return rest.size();
 }
 
 } // namespace
@@ -121,45 +156,8 @@ void give_once(std::vector<std::string_view>& given, std::string_view flag) {
 launch_settings parse(int argc, char** argv) {
     launch_settings s;
     s.remote_shell = ssh;
-    std::vector<std::string_view> given;
-    int i = 1;
-    for (; i < argc; ++i) {
-        const std::string_view a = argv[i];
-        if (a.starts_with("-") && a != "--") give_once(given, a);
-        const auto value = [&]() -> std::string {
-            if (++i == argc) throw input_error(std::string(a) + " needs a value");
-            return argv[i];
-        };
-        if (a == "--help" || a == "-h") {
-            print_and_exit(usage);
-        } else if (a == "--version") {
-            print_and_exit("halocline-run " HALOCLINE_VERSION "\n");
-        } else if (a == "-n" || a == "-np" || a == "--np") { // what MPI launchers accept
-            s.ranks = number<int>(a, value(), 1, most_ranks);
-        } else if (a == "--hosts") {
-            s.hosts = read_hosts(value());
-        } else if (a == "--remote-shell") {
-            s.remote_shell = value();
-        } else if (a == "--network") {
-            s.network = value();
-            comm::check_network(s.network);
-        } else if (a == "--config") {
-            s.config = checked_config(value());
-        } else if (a == "--timeout") {
-            s.timeout = number<double>(a, value(), 0.001, 1e9);
-        } else if (a == "--bind") {
-            s.bind = binding::demanded;
-        } else if (a == "--no-bind") {
-            s.bind = binding::none;
-        } else if (a == "--") {
-            ++i;
-            break;
-        } else if (a.starts_with("-")) {
-            throw input_error("unknown option '" + std::string(a) + "'; see halocline-run --help");
-        } else {
-            break;
-        }
-    }
+    s.command.assign(argv + argc - read_options(s, {argv + 1, argv + argc}), argv + argc); // word for word
+    if (!s.command.empty() && s.command[0] == "--") s.command.erase(s.command.begin());
     int on_hosts = 0;
     for (const host_share& h : s.hosts) on_hosts += h.ranks;
     if (s.ranks == 0) s.ranks = on_hosts;
@@ -169,7 +167,6 @@ launch_settings parse(int argc, char** argv) {
                           " ranks; leave -n out");
     }
     if (s.ranks > most_ranks) throw input_error("at most " + std::to_string(most_ranks) + " ranks");
-    for (; i < argc; ++i) s.command.emplace_back(argv[i]);
     if (s.command.empty()) throw input_error("which program? halocline-run -n N -- program [arguments...]");
     return s;
 }

@@ -63,11 +63,29 @@ TEST(Programs, FlagsOfTheLauncherAreGivenOnce) {
         {"-n 2 -np 2", "-n and -np: only one of them is given"},
         {"-n 2 --bind --no-bind", "--bind and --no-bind: only one of them is given"},
         {"-n 2 --no-bind --no-bind", "--no-bind is given once"},
-        {"-n 2 --timeout 5 --timeout 6", "--timeout is given once"}};
+        {"-n 2 --timeout 5 --timeout 6", "--timeout is given once"},
+        {"-n 2 --ranks 2", "unknown option '--ranks'"},
+        {"-n 2 -x", "unknown option '-x'"},
+        {"-n2x", "-n 2x: a number from 1 to 4096"},
+        {"-n 2 --bind=maybe", "--bind = maybe"}};
     for (const auto& [flags, says] : wrong)
         expect_one_error(run_command(bin + "halocline-run " + flags + " -- true"), 2, says);
 
     EXPECT_EQ(run_command(bin + "halocline-run -n 1 --no-bind -- sh -c \"exit 0\" -n -n").exit_code, 0);
+}
+
+TEST(Programs, ValuesMayBeJoinedToTheLaunchersFlagsAndTheProgramGetsItsWordsAsTheyAre) {
+    const std::string program = "printf %s, -np -n2 --hosts=a:1 \"\" -- --bind --bind -h";
+    for (const std::string flags :
+         {"-n 1 --timeout 60 --", "-n1 --timeout=60 --", "-np 1", "--np=1 --no-bind", "-n1"}) {
+        const auto run = run_command(bin + "halocline-run " + flags + " " + program);
+
+        EXPECT_EQ(run.out, "-np,-n2,--hosts=a:1,,--,--bind,--bind,-h,") << flags << run.err;
+    }
+    const scratch_folder scratch;
+    const std::string remote_shell = shell_of_this_host(scratch);
+    const auto on_hosts = run_command(bin + "halocline-run --remote-shell=" + remote_shell + " --hosts=A:1,B -- echo");
+    EXPECT_EQ(on_hosts.out, "\n\n") << on_hosts.err;
 }
 
 TEST(Programs, RanksThatTheJobDoesNotHaveAreTold) {
