@@ -69,6 +69,26 @@ TEST(Solution, OfASourceFromAFileSolvesItOnAnyNumberOfRanks) {
     }
 }
 
+TEST(Solution, OfASourceWhoseSquaresAreOutOfRangeIsThatOfAnOrdinaryOne) {
+    const scratch_folder scratch;
+    const std::string gauge = scratch / "g.ildg", source = scratch / "b.lime";
+    write_smooth(gauge, extents);
+    const auto of_factor = [&](double factor, int exit_code) {
+        write_source(source, extents, factor);
+        return solve(ranks(2), quick + "--gauge " + gauge + " --rhs file:" + source, exit_code);
+    };
+    const json usual = of_factor(1, 0);
+
+    for (const double factor : {0x1p-664, 0x1p664}) { // about 1e-200 and 1e200
+        json r = of_factor(factor, 0);
+
+        EXPECT_LE(r["true_relative_residual"], 1.001e-10) << factor;
+        EXPECT_NEAR(double(r["rhs_norm"]) / factor, usual["rhs_norm"], 1e-12 * double(usual["rhs_norm"]));
+        EXPECT_NEAR(double(r["solution_norm"]) / factor, usual["solution_norm"], 1e-8 * double(usual["solution_norm"]));
+    }
+    EXPECT_EQ(of_factor(0x1p-1060, 1)["status"], "source_too_small");
+}
+
 TEST(Solution, ResultsAreWrittenWhateverBytesAreInNamesOfFilesHoweverLong) {
     const scratch_folder scratch;
     const std::string folder = scratch / (std::string(240, 'd') + "/" + std::string(240, 'e') + "/");
