@@ -11,17 +11,6 @@ comm::job_options job_options_of(const settings& s) {
     return options;
 }
 
-comm::job_options job_options_of_environment(const std::string& transport_flag) {
-    config::reader<comm::job_options> reader(comm::option_keys());
-    reader.read_file_of_environment();
-    reader.read_environment();
-    if (!transport_flag.empty()) reader.set("comm.transports", transport_flag, "--transport");
-    comm::require_known_transports(reader.values().transports, reader.as_given("comm.transports"));
-    comm::job_options options = reader.values();
-    options.fixed = true;
-    return options;
-}
-
 void settings_reader::read_surroundings(const std::string& config, config::other_sections others) {
     try {
         read_file_of_environment();

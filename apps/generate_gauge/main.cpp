@@ -14,7 +14,6 @@
 #include <halocline_app/main.hpp>
 #include <halocline_app/strict_flag.hpp>
 #include <halocline_app/output_file.hpp>
-#include <halocline_app/settings.hpp>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>

@@ -4,6 +4,7 @@
 #include <halocline_app/write_all.hpp>
 
 #include <halocline/comm/bad_input.hpp>
+#include <halocline/comm/option_keys.hpp>
 #include <halocline/comm/out_of_memory.hpp>
 
 #include <CLI/CLI.hpp>
@@ -121,6 +122,17 @@ bool program::on_terminal() { return isatty(STDOUT_FILENO) != 0; }
 void program::print_progress(std::string_view line) const {
     if (!speaks() || !on_terminal()) return;
     [[maybe_unused]] const int why = write_all(STDOUT_FILENO, "\r\033[K" + std::string(line)); // no result is lost
+}
+
+comm::job_options job_options_of_environment(const std::string& transport_flag) {
+    config::reader<comm::job_options> reader(comm::option_keys());
+    reader.read_file_of_environment();
+    reader.read_environment();
+    if (!transport_flag.empty()) reader.set("comm.transports", transport_flag, "--transport");
+    comm::require_known_transports(reader.values().transports, reader.as_given("comm.transports"));
+    comm::job_options options = reader.values();
+    options.fixed = true;
+    return options;
 }
 
 void append_line(std::string& out, const char* format, ...) {

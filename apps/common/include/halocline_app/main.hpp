@@ -67,6 +67,10 @@ class program {
     std::unique_ptr<comm::job> job_;
 };
 
+/// The job options of a program without a config file of its own: from $HALOCLINE_CONFIG, the environment, and its flag
+/// --transport ("": not given).  Err: config_error.
+comm::job_options job_options_of_environment(const std::string& transport_flag);
+
 /// out += the formatted line and a line feed.
 __attribute__((format(printf, 2, 3))) void append_line(std::string& out, const char* format, ...);
 

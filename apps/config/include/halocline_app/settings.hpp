@@ -45,10 +45,6 @@ struct settings {
 /// The requested job options, which nothing overrides any more.
 comm::job_options job_options_of(const settings& s);
 
-/// The job options of a program without a config file of its own: from $HALOCLINE_CONFIG, the environment, and its flag
-/// --transport ("": not given).  Err: config_error.
-comm::job_options job_options_of_environment(const std::string& transport_flag);
-
 /// What those look for who give a mass by another name.
 inline constexpr const char* mass_convention = "the mass is m0 = 1 / (2 kappa) - 4, --m0 or [operator] m0";
 
