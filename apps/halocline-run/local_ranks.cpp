@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
@@ -54,8 +55,11 @@ void local_ranks::choose_processors() {
     const std::vector<comm::processor_quota> quotas = comm::processor_quotas();
     const auto too_small = [&](const auto& q) { return q.processors < static_cast<double>(usable.size()); };
     const bool rationed = std::ranges::any_of(quotas, too_small);
-    const bool can_share = threads == 1 && !usable.empty() && ranks_.size() % usable.size() == 0;
-    if (!rationed && needed > usable.size() && !can_share) return;
+    const bool can_share = !usable.empty() && ranks_.size() % usable.size() == 0; // ranks of one thread
+    if (!rationed && needed > usable.size() && !(threads == 1 && can_share)) {
+        if (threads > 1 && (ranks_.size() <= usable.size() || can_share)) say_unbound(threads, usable.size());
+        return;
+    }
     if (!rationed) processors_ = claims_.take(usable, std::min(needed, usable.size()));
     one_thread_ = processors_.empty();
 }
@@ -67,6 +71,13 @@ void local_ranks::refuse(std::size_t needed, std::size_t usable) const {
                       "; " + std::to_string(usable) + " may be used" +
                       (needed <= usable ? ", and other jobs of halocline-run have bound ranks to some of them" : "") +
                       "; start fewer ranks, or leave --bind out");
+}
+
+void local_ranks::say_unbound(std::size_t threads, std::size_t usable) const {
+    std::fprintf(stderr,
+                 "halocline-run: ranks on %s are not bound: %zu of %zu threads ($OMP_NUM_THREADS) take %zu processors, "
+                 "%zu may be used; set OMP_NUM_THREADS to what they use (coarse_solve: 1), or give --no-bind\n",
+                 name().c_str(), ranks_.size(), threads, ranks_.size() * threads, usable);
 }
 
 std::string local_ranks::name() const {

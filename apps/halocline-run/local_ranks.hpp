@@ -65,6 +65,8 @@ class local_ranks final : public host {
     void choose_processors();
     /// Err: always input_error: `needed` of the usable processors are required.
     [[noreturn]] void refuse(std::size_t needed, std::size_t usable) const;
+    /// For ranks that only their threads keep from being bound.
+    void say_unbound(std::size_t threads, std::size_t usable) const;
     void bind(int i) const;
     void make_lifelines();
     void keep_lifelines(int i) const;

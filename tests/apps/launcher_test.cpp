@@ -17,6 +17,7 @@
 #include <thread>
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -62,6 +63,22 @@ TEST(Launcher, NamesARankOfAnotherHostThatItKills) {
 
     EXPECT_TRUE(contains(run.err, ") died of signal 9; not ended ")) << run.err;
     EXPECT_TRUE(contains(run.err, "killed now: rank 0 on A\n")) << run.err;
+}
+
+TEST(Launcher, SaysThatItBindsNoRanksIfOnlyTheirThreadsKeepItFromThat) {
+    cpu_set_t usable;
+    ASSERT_EQ(sched_getaffinity(0, sizeof usable, &usable), 0);
+    int first = 0;
+    while (!CPU_ISSET(first, &usable)) ++first;
+    const std::string on_one = " taskset -c " + std::to_string(first) + " " + bin + "halocline-run -n 2 ";
+
+    const auto threads = run_command("env OMP_NUM_THREADS=3" + on_one + "-- true"),
+               one_each = run_command("env OMP_NUM_THREADS=1" + on_one + "-- true"),
+               meant = run_command("env OMP_NUM_THREADS=3" + on_one + "--no-bind -- true");
+
+    expect_one_error(threads, 0, "2 of 3 threads ($OMP_NUM_THREADS) take 6 processors, 1 may be used; set OMP_NUM_THR");
+    EXPECT_EQ(one_each.err, "");
+    EXPECT_EQ(meant.err, "");
 }
 
 TEST(Launcher, SaysThatTheWorkingDirectoryIsGone) {
