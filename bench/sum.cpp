@@ -70,7 +70,7 @@ class sum_by_lines {
     }
 
   private:
-    /// Where `rank` has the values of `from`: two places, for a rank that is one sum ahead.
+    /// The place at which `rank` has the values of `from`; there are two, for a rank that is one sum ahead.
     std::byte* place_at(int rank, int from) const {
         return area_.of(rank) + slot_ * (2 * static_cast<std::size_t>(from) + (epoch_ & 1));
     }

@@ -22,7 +22,7 @@ struct surface {
     std::int64_t sites = 0;
 };
 
-/// Of a rank's box of these extents, where messages go over this many of the two faces of a dimension.
+/// The surface of a rank's box of these extents; of the two faces in dimension mu, sent_faces[mu] are sent.
 surface surface_of(const lattice::decomposition& cut, const lattice::coordinate& extents,
                    const lattice::coordinate& sent_faces) {
     surface s;

@@ -19,7 +19,7 @@ constexpr double clover = 72;           // a packed Hermitian 6x6 matrix for eac
 constexpr double columns_at_once = 4;   // of the coarse operator
 constexpr double bytes_per_complex = 8; // on the coarse grid, fp32
 
-/// Sites of a box with a layer around it, for each of its own.
+/// Sites of a box with a layer around it, divided by those of the box.
 double padding(const coordinate& extents) {
     double ratio = 1;
     for (const int e : extents) ratio *= (e + 2.0) / e;
@@ -33,7 +33,7 @@ int neighbours(const coordinate& coarse) {
     return all;
 }
 
-/// On a fine site, in lexicographic order.
+/// Bytes per fine site of what is stored in lexicographic order.
 double lexicographic_bytes(const coordinate& extents) {
     const double as_read = links, x_and_b = 2 * spinor;
     const double reference = dirac::clover_components;
@@ -41,7 +41,7 @@ double lexicographic_bytes(const coordinate& extents) {
     return 8 * (as_read + x_and_b + reference + padded * padding(extents));
 }
 
-/// On a place of the blocked order, which has more of them than sites if lanes stay empty.
+/// Bytes per place of the blocked order, which has more places than sites if lanes stay empty.
 double blocked_bytes(const settings& s, int directions) {
     const double d = links + 2 * clover; // the clover term and its inverse
     const double x_and_b = 2 * spinor, krylov = spinor * (2 * s.solver.restart_length + 1);
@@ -55,7 +55,7 @@ double blocked_bytes(const settings& s, int directions) {
     return 8 * fp64 + 4 * (fp32 + set_up);
 }
 
-/// On a coarse site.
+/// Bytes per site of the coarse lattice.
 double coarse_bytes(const settings& s, const coordinate& coarse, int directions) {
     const double n = 2.0 * s.solver.vectors, matrix = n * n;
     const bool odd_even = std::ranges::all_of(coarse, [](int e) { return e % 2 == 0; });

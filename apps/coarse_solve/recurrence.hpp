@@ -6,6 +6,8 @@
 #include <span>
 #include <string>
 
+namespace halocline::app {
+
 /// What the result says if the true residual contradicts the recurrence's; else nothing.
 inline std::string note_on_recurrence(std::span<const double> history, double true_relative_residual) {
     constexpr double most = 2; // rounding that matters to nobody stays well below that
@@ -18,3 +20,5 @@ inline std::string note_on_recurrence(std::span<const double> history, double tr
                   true_relative_residual, true_relative_residual / told, told);
     return text;
 }
+
+} // namespace halocline::app

@@ -13,7 +13,7 @@ namespace {
 nlohmann::json pair(std::complex<double> z) { return nlohmann::json::array({z.real(), z.imag()}); }
 double percent(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
 
-/// As text, without those of this host alone.
+/// All values as text, without those that hold for this host alone.
 nlohmann::ordered_json values_by_key(const settings& s) {
     nlohmann::ordered_json o;
     for (const setting_key& k : setting_keys())

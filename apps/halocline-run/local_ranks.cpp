@@ -127,7 +127,7 @@ void local_ranks::make_lifelines() {
     }
 }
 
-/// In a rank: its own writing end and the others' reading ends stay open in the program; the rest are closed.
+/// A rank calls this: its own writing end and the others' reading ends stay open in the program, the rest are closed.
 void local_ranks::keep_lifelines(int i) const {
     const std::int32_t pid = getpid();
     std::string list;

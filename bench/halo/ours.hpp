@@ -81,7 +81,7 @@ class ours_padded {
     thread_team team_; // last, because it uses the others
 };
 
-/// The same faces on one rank, which exchanges them with itself, for use over "mock": ours without the wire.
+/// A point with the faces of `p` on one rank, which exchanges them with itself: over "mock", ours without the wire.
 inline point alone(point p) {
     for (int mu = 0; mu < lattice::dimensions; ++mu) p.self[mu] = p.cut(mu);
     p.grid = {1, 1, 1, 1};

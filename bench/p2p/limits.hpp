@@ -145,7 +145,7 @@ class copy_endpoint : public limit_endpoint {
     std::uint64_t sent_ = 0, received_ = 0;
 };
 
-/// Its thresholds are those of our messages.
+/// A limit whose thresholds are those of our messages.
 class nomatch_endpoint : public limit_endpoint {
   public:
     nomatch_endpoint(const pair_memory& m, std::size_t immediate, std::size_t synergistic)

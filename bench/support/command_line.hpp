@@ -43,7 +43,7 @@ inline void add_rounds(CLI::App& cli, int& value, const std::string& description
     app::add_integer_flag(cli, "--rounds", value, 1, 1000000, description);
 }
 
-/// Of each option that is there so far and does not gather everything (take_all) the last occurrence counts, of lists,
+/// The last occurrence counts of each option that is there so far and does not gather everything (take_all), of lists,
 /// too: who calls a script can replace what the script says. Otherwise CLI11 refuses a second value, and joins lists.
 inline void later_replaces_earlier(CLI::App& cli) {
     for (CLI::Option* const option : cli.get_options()) {

@@ -20,8 +20,8 @@ struct alignas(4096) copied {
     std::array<std::byte, 2048> from{}, to{};
 };
 
-/// As many instructions per cycle as the core takes: a chain would leave room for whoever shares it. So would copies
-/// alone, which wait for the one store per cycle.
+/// The piece takes as many instructions per cycle as the core can: a chain would leave room for whoever shares it. So
+/// would copies alone, which wait for the one store per cycle.
 void piece(copied& memory) {
     asm volatile("" : : "r"(&memory) : "memory"); // for all the compiler knows, others read what is copied
     std::array<std::uint64_t, 8> sums{};

@@ -13,7 +13,7 @@
 
 namespace halocline::bench {
 
-/// As determined by the first call, before any thread was bound.
+/// The processors that the first call found, before any thread was bound.
 inline const std::vector<int>& usable() {
     static const std::vector<int> all = comm::usable_processors();
     return all;

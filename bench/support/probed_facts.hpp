@@ -17,7 +17,7 @@
 
 namespace halocline::bench {
 
-/// As things are now: call it when ranks are bound. Collective.
+/// The facts as they are now: call it when ranks are bound. Collective.
 inline run_facts facts_of(const comm::job& j) {
     const std::vector<int> mine = comm::usable_processors();
     run_facts facts{.host = j.members()[j.rank()].host, .pinned = true};

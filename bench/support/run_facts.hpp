@@ -32,7 +32,7 @@ struct run_facts {
     }
 };
 
-/// Of a program whose only rank, or whose rank that prints, is this process.
+/// The facts of a program whose only rank, or whose rank that prints, is this process.
 inline run_facts facts_of_process() {
     std::array<char, 256> host{};
     const bool named = gethostname(host.data(), host.size() - 1) == 0;

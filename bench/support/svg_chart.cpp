@@ -114,7 +114,7 @@ void add_panel(svg_text& svg, const chart_panel& p, double x0, const log_axis& a
     }
 }
 
-/// As many as have room for the longest name.
+/// The legend has as many columns as have room for the longest name.
 std::size_t legend_columns(const std::vector<std::string>& names, int width) {
     constexpr std::size_t line_width = 34, letter_width = 6;
     std::size_t longest = 0;

@@ -102,7 +102,7 @@ bool vectors_can_beat_limit(const place& p) {
 /// The greatest figure that is printed as less than 1.
 constexpr double below_one = 0.99;
 
-/// Of ranks that have a core each.
+/// What is judged if each rank has a core of its own.
 std::vector<target> targets_of_own_cores(const exchange_kind& k, bool chosen, const std::vector<place>& points) {
     const std::string of = k.what(chosen);
     return {{.name = "ours / one-copy limit",
@@ -138,8 +138,8 @@ std::vector<target> targets_of_own_cores(const exchange_kind& k, bool chosen, co
              .points = points}};
 }
 
-/// Of more ranks than cores, so that the speed of the machine can't be determined: what a plan chooses, and the faster
-/// of our paths.
+/// What is judged if ranks outnumber cores, so that the speed of the machine can't be determined: what a plan chooses,
+/// and the faster of our paths.
 std::vector<target> targets_of_shared_cores(const exchange_kind& k, const std::vector<place>& points) {
     std::vector<target> all;
     for (const bool chosen : {false, true})

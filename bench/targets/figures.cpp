@@ -11,7 +11,7 @@
 namespace halocline::bench {
 namespace {
 
-/// Of contenders that alternate, each line of `below` is compared with the line of `above` before it.
+/// The contenders alternate: each line of `below` is compared with the line of `above` before it.
 reading paired_ratio(const target& t, const line_list& lines) {
     std::vector<double> ratios;
     reading above;

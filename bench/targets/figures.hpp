@@ -62,7 +62,7 @@ struct target {
     std::string name; ///< such as "ours / one-copy limit"
     std::string of;   ///< which exchanges, messages or plans
     wanted side = wanted::at_most;
-    /// At a place; `ours`: the line of it that is judged, if there is one.
+    /// The bound at a place; `ours`: its line that is judged, if there is one.
     std::function<double(const place&, const nlohmann::json* ours)> bound;
     relation form = ratio;
     double scale = 1; ///< by which a number or a difference is multiplied

@@ -40,7 +40,7 @@ term better_mpi(const std::string& measure) {
     return {"MPI", measure + "_us_median", [](const json& l) { return is_mpi(l.at("who").get<std::string>()); }};
 }
 
-/// Where our messages lie; those of the MPIs lie in ordinary memory.
+/// The memories in which our messages lie; those of the MPIs lie in ordinary memory.
 constexpr std::pair<const char*, const char*> memories[]{{"messages", "shared memory"},
                                                          {"messages-elsewhere", "ordinary memory"}};
 
@@ -51,7 +51,7 @@ constexpr double fast_flag_ns = 100;
 bool has_fast_flags(const json& line) {
     return line.contains("flag_ns") ? line["flag_ns"] < fast_flag_ns : line["speed"] == "fast";
 }
-/// Of ours / the better MPI, one way: from 8 B on where flags are fast, else from 512 B on, up to 4 KiB.
+/// The bound of ours / the better MPI, one way, is lower from 8 B on where flags are fast, else from 512 B, to 4 KiB.
 double most_of_one_way(const place& p, const json* ours) {
     const bool small = p.size < 512 && ours != nullptr && !has_fast_flags(*ours);
     return p.size > 4096 || small ? 1.0 : 0.6;

@@ -22,7 +22,7 @@ std::string position(const std::string& path, const toml::source_region& region)
     return path + ":" + std::to_string(region.begin.line) + ":" + std::to_string(region.begin.column);
 }
 
-/// With a point, an exponent or "inf": a key of whole numbers must not take 1e3 and refuse 1e5.
+/// The text has a point, an exponent or "inf": a key of whole numbers must not take 1e3 and refuse 1e5.
 std::string text_of(double value) {
     const std::string text = show_real(value);
     return text.find_first_not_of("-0123456789") == std::string::npos ? text + ".0" : text;

@@ -193,7 +193,7 @@ TEST(Demo, LinksThatWereRoundedTo32BitsAreSolvedOnIfAskedFor) {
 /// With numbers as a singular operator gives them, which no solve is sure to.
 TEST(Demo, AResidualFarAboveTheLastOfTheHistoryIsNoted) {
     const auto note = [](std::initializer_list<double> history, double residual) {
-        return note_on_recurrence(std::vector(history), residual);
+        return halocline::app::note_on_recurrence(std::vector(history), residual);
     };
 
     EXPECT_EQ(note({1, 1e-3, 2e-9}, 5e-7), "the true relative residual, 5.000e-07, is 250 times the last one of the "

@@ -28,7 +28,7 @@ class decomposition {
     /// Err: input_error if there is none, naming the largest number of ranks that has one.
     static decomposition chosen(const coordinate& global, int ranks, const coordinate& granularity = {1, 1, 1, 1});
 
-    /// The same cut, in which the i-th place of the rank grid (in lexicographic order) belongs to rank order[i].
+    /// This cut with other owners: the i-th place of the rank grid (in lexicographic order) belongs to rank order[i].
     /// Empty: lexicographic.  Err: input_error if that is not a permutation of the ranks.
     [[nodiscard]] decomposition with_rank_order(std::vector<int> order) const;
     /// The order that with_rank_order() was given. Empty: lexicographic.

@@ -95,7 +95,7 @@ struct box {
 
 /// The low or the high end of a dimension.
 enum class side : std::uint8_t { low = 0, high = 1 };
-/// The other end.
+/// The end of a dimension that `s` is not.
 constexpr side opposite(side s) { return s == side::low ? side::high : side::low; }
 
 /// One of the eight faces of a box.  index() runs x-low, x-high, y-low, … t-high.
