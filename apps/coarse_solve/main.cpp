@@ -81,7 +81,12 @@ dirac::verified_links read_links(const program& p, const comm::job& j, const pro
     if (task.source)
         for (const auto& warning : task.source->warnings) p.print("warning: '" + task.source->path + "': " + warning);
     dirac::verified_links verified;
-    with_remedy_of_demo(s, [&] { verified = dirac::read_configuration(j, task.cut, task.file); });
+    try {
+        with_remedy_of_demo(s, [&] { verified = dirac::read_configuration(j, task.cut, task.file); });
+    } catch (const file_error& e) {
+        if (s.reunitarise || e.reason().find("rounded to 32 bits") == std::string::npos) throw;
+        throw file_error(e.path(), e.reason() + "; --reunitarise accepts rounded links");
+    }
     char plaquette[32];
     std::snprintf(plaquette, sizeof plaquette, "%.10f", verified.plaquette);
     p.print("read " + lattice::to_string(verified.format) + " '" + task.file.path + "': plaquette " + plaquette);

@@ -29,9 +29,6 @@ struct reading {
     std::optional<file_error> contradiction; ///< the same on every rank
 };
 
-/// The text without the file's name.
-std::string what_of(const file_error& e) { return std::string(e.what()).substr(e.path().size() + 4); }
-
 /// What the ranks decide by.
 std::string in_words(const lattice::gauge_file& file) {
     char numbers[160];
@@ -132,7 +129,7 @@ verified_links read_configuration(const comm::job& j, const lattice::decompositi
         require_coupled_copies(file, cut.global(), as_openqcd.found.open_in_t);
         return std::move(as_openqcd.found);
     }
-    const std::string first = what_of(*r.contradiction), second = what_of(*as_openqcd.contradiction);
+    const std::string &first = r.contradiction->reason(), &second = as_openqcd.contradiction->reason();
     if (first == second) throw *r.contradiction;
     throw file_error(file.path, "read as " + lattice::to_string(file.format) + ": " + first + "; read as " +
                                     lattice::to_string(other->format) + ": " + second);

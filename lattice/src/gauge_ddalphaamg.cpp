@@ -29,7 +29,7 @@ gauge_file open_ddalphaamg(const binary_file& file) {
     } catch (const file_error& e) {
         throw file_error(g.path, "is neither LIME nor NERSC nor MILC, and neither DDalphaAMG nor openQCD, whose head "
                                  "and size are the same: " +
-                                     std::string(e.what()).substr(g.path.size() + 4));
+                                     e.reason());
     }
     // Re tr of an SU(3) matrix is in [-3/2, 3]; written so that NaN is refused too.
     constexpr double rounding = 3 * plaquette_rounding;

@@ -115,8 +115,7 @@ void check_totals(const gauge_file& file, const gauge_totals& totals) {
         throw file_error(file.path, "a link misses SU(3) by " + scientific(totals.max_su3_error) + ", at most " +
                                         scientific(su3_tolerance(file)) + " is right: " +
                                         (totals.max_su3_error < of_32_bits
-                                             ? "its links were rounded to 32 bits before (coarse_solve "
-                                               "--reunitarise accepts them), or it is corrupted"
+                                             ? "its links were rounded to 32 bits before, or it is corrupted"
                                              : "it is corrupted, its head is wrong, or the sign of a boundary is in "
                                                "the links"));
     const double trace = totals.link_trace_sum / (3 * static_cast<double>(links));

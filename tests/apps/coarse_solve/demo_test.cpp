@@ -185,7 +185,7 @@ TEST(Demo, LinksThatWereRoundedTo32BitsAreSolvedOnIfAskedFor) {
 
     EXPECT_EQ(refused.exit_code, 2) << refused.out;
     EXPECT_NE(refused.err.find("a link misses SU(3) by "), std::string::npos) << refused.err;
-    EXPECT_NE(refused.err.find("--reunitarise accepts them"), std::string::npos) << refused.err;
+    EXPECT_NE(refused.err.find("--reunitarise accepts rounded links"), std::string::npos) << refused.err;
     EXPECT_EQ(solved.exit_code, 0) << solved.err;
     EXPECT_NE(solved.out.find("its links missed SU(3) by at most "), std::string::npos) << solved.out;
 }

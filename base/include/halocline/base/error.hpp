@@ -27,12 +27,14 @@ class job_error : public error {
 /// A file that is missing, truncated, corrupted or not what it claims to be.
 class file_error : public input_error {
   public:
-    file_error(std::string path, const std::string& what)
-        : input_error("'" + path + "': " + what), path_(std::move(path)) {}
+    file_error(std::string path, std::string reason)
+        : input_error("'" + path + "': " + reason), path_(std::move(path)), reason_(std::move(reason)) {}
     [[nodiscard]] const std::string& path() const { return path_; }
+    /// The text without the file's name.
+    [[nodiscard]] const std::string& reason() const { return reason_; }
 
   private:
-    std::string path_;
+    std::string path_, reason_;
 };
 
 } // namespace halocline
