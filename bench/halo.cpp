@@ -162,6 +162,7 @@ plan_cost cost_of_plan(const comm::job& j, const point& p) {
     plan_cost cost{.faces = box.faces.size(), .ms = {}};
     double ghost_bytes = 0;
     for (const box_face& f : box.faces) ghost_bytes += static_cast<double>(f.ghosts.bytes());
+    const auto order = lattice::site_order::lexicographic(box.storage);
     std::size_t before = 0;
     const auto make = [&] {
         before = j.memory().used();
@@ -170,7 +171,7 @@ plan_cost cost_of_plan(const comm::job& j, const point& p) {
                            .widths = widths_of(p),
                            .bytes_per_site = static_cast<std::size_t>(p.bytes_per_site),
                            .self_exchange = j.ranks() == 1,
-                           .order = lattice::site_order::lexicographic(box.storage)});
+                           .order = order});
     };
     cost.ms = making_times(j, 7, make, [&](const halo::plan& plan) {
         const double bytes = static_cast<double>(j.memory().used()) - static_cast<double>(before);

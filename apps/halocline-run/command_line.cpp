@@ -110,7 +110,6 @@ constexpr const char* see_help = "; see halocline-run --help";
 /// Reads the options into `s`. Returns how many words, the last ones, follow them.  Err: input_error.
 std::size_t read_options(launch_settings& s, std::vector<std::string> words) {
     CLI::App cli;
-    cli.set_help_flag("-h,--help");
     cli.set_version_flag("--version", "halocline-run " HALOCLINE_VERSION "\n");
     cli.prefix_command(); // from the first word on that is no option, all belong to the program
     const auto add = [&](const char* flag, const std::function<void(const std::string&)>& read) {
@@ -123,7 +122,8 @@ std::size_t read_options(launch_settings& s, std::vector<std::string> words) {
     add("--network", [&](const std::string& network) { comm::check_network(s.network = network); });
     add("--config", [&](const std::string& file) { s.config = checked_config(file); });
     add("--timeout", [&](const std::string& text) { s.timeout = number<double>("--timeout", text, 0.001, 1e9); });
-    CLI::Option *const bind = cli.add_flag("--bind"), *const no_bind = cli.add_flag("--no-bind");
+    CLI::Option *const bind = cli.add_flag_callback("--bind", [&] { s.bind = binding::demanded; }),
+                       *const no_bind = cli.add_flag_callback("--no-bind", [&] { s.bind = binding::none; });
     for (CLI::Option* const flag : {bind, no_bind}) flag->multi_option_policy(CLI::MultiOptionPolicy::Throw);
 
     std::ranges::replace(words, "-np", "--np"); // MPI launchers accept it; for CLI11 it would be -n with the value p
@@ -141,11 +141,10 @@ std::size_t read_options(launch_settings& s, std::vector<std::string> words) {
     } catch (const CLI::ParseError& wrong) {
         throw input_error(std::string(wrong.what()) + see_help);
     }
-    for (const auto& [one, other, both] : {std::tuple(n, np, "-n and -np"), {bind, no_bind, "--bind and --no-bind"}})
+    for (const auto& [one, other, both] :
+         {std::tuple(n, np, "-n and -np"), std::tuple(bind, no_bind, "--bind and --no-bind")})
         if (one->count() > 0 && other->count() > 0)
             throw input_error(std::string(both) + ": only one of them is given" + see_help);
-    if (bind->count() > 0) s.bind = binding::demanded;
-    if (no_bind->count() > 0) s.bind = binding::none;
     const std::vector<std::string> rest = cli.remaining();
     if (!rest.empty() && rest[0].starts_with("-") && rest[0] != "--")
         throw input_error("unknown option '" + rest[0] + "'" + see_help);

@@ -66,7 +66,8 @@ TEST(Programs, FlagsOfTheLauncherAreGivenOnce) {
         {"-n 2 --timeout 5 --timeout 6", "--timeout is given once"},
         {"-n 2 --ranks 2", "unknown option '--ranks'"},
         {"-n 2 -x", "unknown option '-x'"},
-        {"-n2x", "-n 2x: a number from 1 to 4096"}};
+        {"-n2x", "-n 2x: a number from 1 to 4096"},
+        {"-n 2 --bind=maybe", "--bind = maybe"}};
     for (const auto& [flags, says] : wrong)
         expect_one_error(run_command(bin + "halocline-run " + flags + " -- true"), 2, says);
 
