@@ -101,8 +101,8 @@ solver::solver(const comm::job& j, const lattice::decomposition& cut, const dira
     : job_(j), options_((agree_on(j, options), checked(options))), m0_(p.m0), csw_(p.csw),
       d_(j, cut, links, p, blocked_order(j, cut, options)), d32_(j, cut, links, p, d_.order()),
       hierarchy_(j, cut, d32_, options),
-      sum_(j, std::max(2 * (options.restart_length + 2), most_times), cut.rank_order()),
-      space_(d_.order(), lattice::spinor_components, sum_, 2 * (options.restart_length + 2)),
+      sum_(j, std::max(solvers::values_per_sum(options.restart_length), most_times), cut.rank_order()),
+      space_(d_.order(), lattice::spinor_components, sum_),
       work_(collectively_made(
           j, [&] { return solvers::fgmres_workspace<lattice::field<double>>(space_, options.restart_length); })) {
     j.collectively([&] {

@@ -38,8 +38,8 @@ solver_options with_needed_vectors(solver_options o) {
 
 coarse_solver::coarse_solver(const comm::job& j, coarse_operator& d, const solver_options& options,
                              std::span<const int> rank_order)
-    : d_(&d), sum_(j, 2 * (options.coarse_restart_length + 2), rank_order), options_(coarse_options(options)),
-      space_(d.bipartite() ? d.half_order() : d.order(), d.components(), sum_, 2 * (options.coarse_restart_length + 2)),
+    : d_(&d), sum_(j, solvers::values_per_sum(options.coarse_restart_length), rank_order),
+      options_(coarse_options(options)), space_(d.bipartite() ? d.half_order() : d.order(), d.components(), sum_),
       work_(collectively_made(j, [&] {
           return solvers::fgmres_workspace<lattice::field<float>>(space_, options.coarse_restart_length, false);
       })) {
@@ -106,7 +106,7 @@ two_level::two_level(const comm::job& j, const lattice::decomposition& cut, dira
           j, [&] { return aggregation(d.order(), coarse_site_order(coarse_cut_, j.rank()), options_.vectors); })),
       dc_(j, coarse_cut_, p_.coarse(), options_.vectors), solve_(j, dc_, options_, cut.rank_order()),
       smooth_(collectively_made(j, [&] { return sap_smoother(d, options.block_steps); })),
-      sum_(j, 64, cut.rank_order()), space_(d.order(), lattice::spinor_components, sum_) {
+      sum_(j, 2, cut.rank_order()), space_(d.order(), lattice::spinor_components, sum_) {
     j.collectively([&] {
         xc_ = lattice::field<float>(p_.coarse(), p_.coarse_components());
         bc_ = lattice::field<float>(p_.coarse(), p_.coarse_components());

@@ -220,6 +220,50 @@ TEST(FieldSpaceDouble, RefusesAnOddNumberOfComponents) {
               "field_space: 3 real components; complex fields need an even number, at least 2");
 }
 
+TEST(FieldSpaceDouble, RefusesASumOfOneValue) {
+    const comm::job job = comm::job::single();
+    comm::global_sum sum(job, 1);
+
+    EXPECT_EQ(halocline_test::refusal([&] { field_space<double>(order_of_width(1), 2, sum); }),
+              "field_space: a global sum of 1 values can't hold one complex product; give it at least 2");
+}
+
+/// The report of GMRES(12) with sums of so many values, and the number of sums.
+struct counted_solve {
+    solvers::solve_report report;
+    std::uint64_t sums = 0;
+};
+counted_solve solve_with_sums_of(int values) {
+    const comm::job job = comm::job::single();
+    comm::global_sum sum(job, values);
+    field_space<double> space(order_of_width(1), 2, sum);
+    lattice::field<double> b = space.make(), x = space.make(), diagonal = space.make();
+    fill(b, 1);
+    fill(diagonal, 2);
+    const auto apply = [&](lattice::field<double>& y, const lattice::field<double>& v) {
+        for (std::int64_t site = 0; site < v.volume(); ++site)
+            for (int c = 0; c < 2; ++c) y.at(site, c) = (5 + diagonal.at(site, 0)) * v.at(site, c);
+        return comm::status::ok;
+    };
+    solvers::fgmres_workspace<lattice::field<double>> work(space, 12, false);
+    counted_solve made{solvers::gmres(space, apply, b, x, work)};
+    made.sums = sum.statistics().sums;
+    return made;
+}
+
+TEST(FieldSpaceDouble, SplitsProductsThatOneSumDoesNotHold) {
+    const counted_solve one_sum = solve_with_sums_of(solvers::values_per_sum(12)), several = solve_with_sums_of(8);
+
+    for (const counted_solve* s : {&one_sum, &several})
+        EXPECT_TRUE(s->report.converged()) << to_string(s->report.status);
+    EXPECT_GT(one_sum.report.iterations, 12);
+    EXPECT_EQ(several.report.history, one_sum.report.history);
+    // per iteration one; besides, the norms of b and of each true residual
+    const solvers::solve_report& r = one_sum.report;
+    EXPECT_EQ(one_sum.sums, static_cast<std::uint64_t>(1 + r.matvecs + r.reorthogonalisations));
+    EXPECT_GT(several.sums, one_sum.sums);
+}
+
 /// Solvers read b and x by the lengths of the workspace's vectors.
 TEST(FieldSpaceDouble, RefusesVectorsOfAnotherShape) {
     const comm::job job = comm::job::single();

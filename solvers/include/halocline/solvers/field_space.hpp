@@ -28,11 +28,10 @@ class field_space {
     static constexpr double epsilon = std::numeric_limits<T>::epsilon();
     static constexpr double least = std::numeric_limits<T>::min();
 
-    /// Vectors get `components` reals per site; components is even.  `sum` outlives the space; it was made for
-    /// max_values or more. Products that need more values are split into several sums.
+    /// Vectors get `components` reals per site; components is even.  `sum` outlives the space.
     /// Err: input_error for no order, an odd number of components, or a sum of fewer than 2 values.
     field_space(std::shared_ptr<const lattice::site_order> order, int components, comm::global_sum& sum,
-                int max_values = 64, std::pmr::memory_resource* memory = lattice::huge_pages());
+                std::pmr::memory_resource* memory = lattice::huge_pages());
 
     [[nodiscard]] vector make() const { return vector(order_, components_, memory_); }
     void set_zero(vector& y) const noexcept;
@@ -46,7 +45,7 @@ class field_space {
     /// y = alpha y + sum_i c_i v_i.  Cost: reads y and every v_i once, writes y once.
     void combine(vector& y, double alpha, std::span<const complex> c, std::span<const vector> v) const;
     /// products_i = <v_i, x>; infinite or NaN beyond 1e308, as for two vectors of norm 1e155.
-    /// Cost: one global sum; reads x and every v_i once.
+    /// Cost: one global sum for each sum.max_values() / 2 products; reads every v_i once, and x once per sum.
     [[nodiscard]] comm::status multi_dot(std::span<const vector> v, const vector& x, std::span<complex> products);
     /// norm = ||x||, right to rounding where it is a normal number of fp64; infinite or NaN if x holds such a number.
     /// Cost: one global sum; a second one only if x = 0, or the squares under- or overflow.
@@ -64,7 +63,6 @@ class field_space {
     std::shared_ptr<const lattice::site_order> order_;
     int components_;
     comm::global_sum* sum_;
-    int max_values_;
     std::pmr::memory_resource* memory_;
 };
 extern template class field_space<float>;
