@@ -102,9 +102,9 @@ solver::solver(const comm::job& j, const lattice::decomposition& cut, const dira
       d_(j, cut, links, p, blocked_order(j, cut, options)), d32_(j, cut, links, p, d_.order()),
       hierarchy_(j, cut, d32_, options),
       sum_(j, std::max(solvers::values_per_sum(options.restart_length), most_times), cut.rank_order()),
-      space_(d_.order(), lattice::spinor_components, sum_),
-      work_(collectively_made(
-          j, [&] { return solvers::fgmres_workspace<lattice::field<double>>(space_, options.restart_length); })) {
+      space_(d_.order(), lattice::spinor_components, sum_), work_(collectively_made(j, [&] {
+          return solvers::fgmres_workspace<lattice::field<double>>(space_, options.restart_length);
+      })) {
     j.collectively([&] {
         x_ = space_.make();
         b_ = space_.make();

@@ -105,8 +105,8 @@ two_level::two_level(const comm::job& j, const lattice::decomposition& cut, dira
       p_(collectively_made(
           j, [&] { return aggregation(d.order(), coarse_site_order(coarse_cut_, j.rank()), options_.vectors); })),
       dc_(j, coarse_cut_, p_.coarse(), options_.vectors), solve_(j, dc_, options_, cut.rank_order()),
-      smooth_(collectively_made(j, [&] { return sap_smoother(d, options.block_steps); })),
-      sum_(j, 2, cut.rank_order()), space_(d.order(), lattice::spinor_components, sum_) {
+      smooth_(collectively_made(j, [&] { return sap_smoother(d, options.block_steps); })), sum_(j, 2, cut.rank_order()),
+      space_(d.order(), lattice::spinor_components, sum_) {
     j.collectively([&] {
         xc_ = lattice::field<float>(p_.coarse(), p_.coarse_components());
         bc_ = lattice::field<float>(p_.coarse(), p_.coarse_components());
@@ -152,7 +152,7 @@ void two_level::random_vector(lattice::field<float>& v, std::uint32_t number) co
 
 void two_level::normalise(lattice::field<float>& v) {
     double norm = 0;
-    check(space_.norm2(v, norm), "the norm of a test vector");
+    check(space_.norm(v, norm), "the norm of a test vector");
     if (!(norm > 0) || !std::isfinite(norm))
         throw input_error("set-up: the norm of a test vector is " + norm_text(norm) +
                           "; is the gauge field, or are m0 and csw, what they should be?");

@@ -139,7 +139,7 @@ comm::status field_space<T>::multi_dot(std::span<const vector> v, const vector& 
 }
 
 template <class T>
-comm::status field_space<T>::norm2(const vector& x, double& norm) {
+comm::status field_space<T>::norm(const vector& x, double& result) {
     require(x);
     // ||x||^2 = sum (factor x_l)^2 / factor^2
     auto squares = [&](double factor, double& square) {
@@ -157,7 +157,7 @@ comm::status field_space<T>::norm2(const vector& x, double& norm) {
     };
     double square = 0;
     comm::status s = squares(1, square);
-    norm = std::sqrt(square);
+    result = std::sqrt(square);
     // squares below 1e-280 may have lost digits, or all of them, to underflow
     const bool too_small = square < 1e-280, too_large = std::isinf(square);
     if (s != comm::status::ok || !(too_small || too_large)) return s;
@@ -165,7 +165,7 @@ comm::status field_space<T>::norm2(const vector& x, double& norm) {
     constexpr double down = 0x1p-600; // 2^40 squares of the largest number stay finite, and one of 1e154 normal
     const double factor = too_small ? up : down;
     s = squares(factor, square);
-    norm = std::sqrt(square) / factor;
+    result = std::sqrt(square) / factor;
     return s;
 }
 

@@ -68,7 +68,7 @@ TYPED_TEST(FieldSpace, ProductsAndSumsEqualNaiveOnes) {
             const auto sums = sum.statistics().sums;
 
             ASSERT_EQ(space.multi_dot(v, y, products), comm::status::ok);
-            ASSERT_EQ(space.norm2(y, norm), comm::status::ok);
+            ASSERT_EQ(space.norm(y, norm), comm::status::ok);
             space.combine(y, -2, c, v);
 
             EXPECT_EQ(sum.statistics().sums, sums + 2);
@@ -99,7 +99,7 @@ TYPED_TEST(FieldSpace, AllocatesOnlyInMake) {
 
     const std::uint64_t made = halocline_test::allocations_in([&] {
         (void)space.multi_dot(std::span(v).first(2), v[2], c);
-        (void)space.norm2(v[0], norm);
+        (void)space.norm(v[0], norm);
         space.combine(v[2], 1, c, std::span<const lattice::field<T>>(v).first(2));
         space.axpy(v[0], 2, v[1]);
         space.scale(v[0], 0.5);
@@ -117,7 +117,7 @@ TEST(FieldSpaceDouble, NormIsRightWhereTheSquaresUnderflow) {
     x.at(5, 1) = 4e-200;
     double norm = 0;
 
-    ASSERT_EQ(space.norm2(x, norm), comm::status::ok);
+    ASSERT_EQ(space.norm(x, norm), comm::status::ok);
 
     EXPECT_NEAR(norm, 5e-200, 1e-214);
 }
@@ -132,7 +132,7 @@ TEST(FieldSpaceDouble, NormOfNumbersThatAreNotNormalIsNotZero) {
     x.at(5, 1) = 400 * least;
     double norm = 0;
 
-    ASSERT_EQ(space.norm2(x, norm), comm::status::ok);
+    ASSERT_EQ(space.norm(x, norm), comm::status::ok);
 
     EXPECT_EQ(norm, 500 * least);
 }
@@ -148,7 +148,7 @@ TEST(FieldSpaceDouble, NormIsRightWhereTheSquaresOverflow) {
         double norm = 0;
         const auto sums = sum.statistics().sums;
 
-        ASSERT_EQ(space.norm2(x, norm), comm::status::ok);
+        ASSERT_EQ(space.norm(x, norm), comm::status::ok);
 
         EXPECT_NEAR(norm / size, 5, 1e-14) << size;
         EXPECT_EQ(sum.statistics().sums, sums + (size < 1e153 ? 1 : 2)) << size;
@@ -164,7 +164,7 @@ TEST(FieldSpaceDouble, NormIsInfiniteWhereItOverflowsAndForAnInfinity) {
         x.at(3, 0) = x.at(5, 1) = number;
         double norm = 0;
 
-        ASSERT_EQ(space.norm2(x, norm), comm::status::ok);
+        ASSERT_EQ(space.norm(x, norm), comm::status::ok);
 
         EXPECT_EQ(norm, std::numeric_limits<double>::infinity()) << number;
     }
@@ -305,7 +305,7 @@ TEST(FieldSpaceDouble, RefusesVectorsWhoseSitesLieElsewhere) {
                            even_first(lattice::site_order::even_odd(local), 2);
     const auto refused = [&](auto& by, const lattice::field<double>& y) {
         double norm = 0;
-        return halocline_test::refusal([&] { (void)by.norm2(y, norm); });
+        return halocline_test::refusal([&] { (void)by.norm(y, norm); });
     };
 
     EXPECT_EQ(refused(space, other), "field_space: a vector has 2 components on a box of 8.4.4.4 in 4 lanes in another "
@@ -333,7 +333,7 @@ TEST(FieldSpaceDouble, MarksWhatItWrites) {
     EXPECT_TRUE(marks([&] { space.scale(y, 2); }));
     EXPECT_TRUE(marks([&] { space.axpy(y, 1, x); }));
     double norm = 0;
-    EXPECT_FALSE(marks([&] { (void)space.norm2(y, norm); }));
+    EXPECT_FALSE(marks([&] { (void)space.norm(y, norm); }));
 }
 
 TEST(FieldSpaceDouble, IterationCountDoesNotDependOnRanks) {

@@ -33,7 +33,7 @@ concept vector_space = std::movable<V> &&
     /// products_i = <v_i, x>, in one global sum if it holds them all.
     { space.multi_dot(basis, x, products) } -> std::same_as<comm::status>;
     /// real = ||x||; correct (not 0 or inf) where only the squares would under- or overflow.
-    { space.norm2(x, real) } -> std::same_as<comm::status>;
+    { space.norm(x, real) } -> std::same_as<comm::status>;
 };
 
 /// y = A x. Collective; x and y are distinct.

@@ -20,7 +20,7 @@ namespace halocline::solvers {
 /// T is float or double. Models vector_space<field_space<T>, lattice::field<T>>.
 /// What writes a vector marks it (lattice::field::mark_written()).
 /// Err: vectors of another shape than make() gives them, or whose sites lie elsewhere, are an input_error in every
-/// operation on several, and in norm2.
+/// operation on several, and in norm().
 template <class T>
 class field_space {
   public:
@@ -47,9 +47,9 @@ class field_space {
     /// products_i = <v_i, x>; infinite or NaN beyond 1e308, as for two vectors of norm 1e155.
     /// Cost: one global sum for each sum.max_values() / 2 products; reads every v_i once, and x once per sum.
     [[nodiscard]] comm::status multi_dot(std::span<const vector> v, const vector& x, std::span<complex> products);
-    /// norm = ||x||, right to rounding where it is a normal number of fp64; infinite or NaN if x holds such a number.
+    /// result = ||x||, right to rounding where it is a normal number of fp64; infinite or NaN if x holds such a number.
     /// Cost: one global sum; a second one only if x = 0, or the squares under- or overflow.
-    [[nodiscard]] comm::status norm2(const vector& x, double& norm);
+    [[nodiscard]] comm::status norm(const vector& x, double& result);
 
   private:
     /// Err:  input_error: a vector of another shape, or whose sites lie elsewhere.
