@@ -28,7 +28,7 @@ coarse_operator::workspace coarse_operator::make_workspace(const aggregation& p)
     return work;
 }
 
-comm::status coarse_operator::define(const aggregation& p, dirac::wilson_clover<float>& d, workspace& work) noexcept {
+comm::status coarse_operator::define(const aggregation& p, dirac::wilson_clover<float>& d, workspace& work) {
     // batches[k]: P^dagger (part k of D v) for some columns v of P; k = 0: the diagonal, then the directions
     auto& [v, images, columns, batches] = work;
     const int vectors = p.vectors();
@@ -52,8 +52,7 @@ comm::status coarse_operator::define(const aggregation& p, dirac::wilson_clover<
 
 // images[k][i] = part k of D v
 comm::status coarse_operator::apply_in_parts(std::span<std::vector<lattice::field<float>>> images, std::size_t i,
-                                             const lattice::field<float>& v,
-                                             dirac::wilson_clover<float>& d) const noexcept {
+                                             const lattice::field<float>& v, dirac::wilson_clover<float>& d) const {
     unsigned self = (1U << lattice::faces) - 1; // faces behind which a block has itself as neighbour
     for (const direction& way : directions_) self &= ~way.face_mask;
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/amg/sap_smoother.hpp>
 
+#include <halocline/lattice/field_shape.hpp>
+
 #include <algorithm>
 
 namespace halocline::amg {
@@ -9,14 +11,21 @@ sap_smoother::sap_smoother(dirac::wilson_clover<float>& d, int block_steps)
     : d_(&d), block_steps_(block_steps), two_colours_(d.order()->blocks()->two_colours),
       r_(d.order(), lattice::spinor_components), e_(d.order(), lattice::spinor_components) {}
 
-comm::status sap_smoother::from_zero(lattice::field<float>& x, const lattice::field<float>& b, int sweeps) noexcept {
+void sap_smoother::require(const lattice::field<float>& x, const lattice::field<float>& b) const {
+    lattice::require_shape(x, "sap_smoother: x", lattice::spinor_components, r_.order());
+    lattice::require_shape(b, "sap_smoother: b", lattice::spinor_components, r_.order());
+}
+
+comm::status sap_smoother::from_zero(lattice::field<float>& x, const lattice::field<float>& b, int sweeps) {
+    require(x, b);
     std::fill(x.values().begin(), x.values().end(), 0.0F);
     x.mark_written();
     r_.copy_from(b);
     return sweep(x, sweeps);
 }
 
-comm::status sap_smoother::improve(lattice::field<float>& x, const lattice::field<float>& b, int sweeps) noexcept {
+comm::status sap_smoother::improve(lattice::field<float>& x, const lattice::field<float>& b, int sweeps) {
+    require(x, b);
     // r = b - D x
     const comm::status s = d_->apply(r_, x);
     if (s != comm::status::ok) return s;
@@ -26,7 +35,7 @@ comm::status sap_smoother::improve(lattice::field<float>& x, const lattice::fiel
     return sweep(x, sweeps);
 }
 
-comm::status sap_smoother::sweep(lattice::field<float>& x, int sweeps) noexcept {
+comm::status sap_smoother::sweep(lattice::field<float>& x, int sweeps) {
     const int colours = two_colours_ ? 2 : 1;
     for (int half = 0; half < sweeps * colours; ++half) {
         const int colour = two_colours_ ? half % 2 : -1;

@@ -5,6 +5,7 @@
 
 #include <halocline/base/error.hpp>
 #include <halocline/base/stopwatch.hpp>
+#include <halocline/lattice/field_shape.hpp>
 
 #include <algorithm>
 #include <array>
@@ -49,15 +50,6 @@ void agree_on(const comm::job& j, const solver_options& o) {
          << o.seed << ", tolerance " << o.tolerance << ", restart_length " << o.restart_length << ", max_restarts "
          << o.max_restarts << ", max_iterations " << o.max_iterations << ", stagnation_stop " << o.stagnation_stop;
     j.agree("the solver_options", text.str());
-}
-
-/// Err: input_error: not on this box, or another number of components.
-void require_spinors(const lattice::field<double>& x, const char* name, const lattice::coordinate& extents) {
-    if (x.shared_order() && x.order().extents() == extents && x.components() == lattice::spinor_components) return;
-    const std::string box = x.shared_order() ? "a box of " + lattice::to_string(x.order().extents()) : "no box";
-    throw input_error(std::string("amg::solver: field ") + name + " has " + std::to_string(x.components()) +
-                      " components on " + box + "; must have " + std::to_string(lattice::spinor_components) +
-                      " on the local box of " + lattice::to_string(extents));
 }
 
 constexpr int most_times = 10; // in a report
@@ -131,8 +123,9 @@ solver_report solver::solve(lattice::field<double>& x, const lattice::field<doub
     hierarchy_.coarse_level().reset_costs();
     job_.collectively([&] { // also so that the slowest rank's preparations are not timed as the others' waits
         if (!is_set_up_) throw input_error("amg::solver: solve() before setup(): there is no hierarchy yet");
-        require_spinors(x, "x", d_.order()->extents());
-        require_spinors(b, "b", d_.order()->extents());
+        const lattice::field_shape spinors{lattice::spinor_components, d_.order()->extents()};
+        lattice::require_shape(x, "amg::solver: field x", spinors);
+        lattice::require_shape(b, "amg::solver: field b", spinors);
         reorder(b_, b);
     });
 

@@ -6,6 +6,7 @@
 
 #include <halocline/base/error.hpp>
 #include <halocline/base/stopwatch.hpp>
+#include <halocline/lattice/field_shape.hpp>
 #include <halocline/lattice/random.hpp>
 
 #include <algorithm>
@@ -216,6 +217,8 @@ void two_level::setup(const progress_callback& tell) {
 }
 
 comm::status two_level::cycle(lattice::field<float>& x, const lattice::field<float>& b) {
+    lattice::require_shape(x, "two_level: x", lattice::spinor_components, *p_.fine());
+    lattice::require_shape(b, "two_level: b", lattice::spinor_components, *p_.fine());
     if (!options_.coarse_level) return smooth_.from_zero(x, b, options_.sweeps);
     p_.restrict(bc_, b);                     // b_c = P^dagger b
     const comm::status s = solve_(xc_, bc_); // D_c x_c = b_c

@@ -7,11 +7,14 @@
 #include "surface_map.hpp"
 #include "wilson_clover_kernels.hpp"
 
+#include <halocline/lattice/field_shape.hpp>
+
 #include <algorithm>
 #include <array>
 #include <new>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -102,6 +105,21 @@ struct wilson_clover<T>::impl {
         surface_lists lists;
     };
     std::array<surfaces, source_sets> sets;
+    const char* wrong_field = nullptr; ///< for which a call was first refused; a literal
+
+    [[nodiscard]] bool takes(const lattice::field<T>& x) const noexcept {
+        return lattice::has_shape(x, kernels::spinor_reals, *order);
+    }
+    /// Err: input_error: a field of another shape; `what` names it.
+    void require(const lattice::field<T>& x, std::string_view what) const {
+        lattice::require_shape(x, what, kernels::spinor_reals, *order);
+    }
+    /// Makes the exchange of a set misused, unless its status is bad already; returns the status.
+    comm::status refuse(int set, const char* field) noexcept {
+        if (wrong_field == nullptr) wrong_field = field;
+        sets[set].plan->refuse_start(field);
+        return sets[set].plan->finish();
+    }
 
     /// What hops are added to, and which of them.
     struct targets {
@@ -202,7 +220,9 @@ void wilson_clover<T>::impl::add_ghosts(const targets& to, int set) const {
 
 template <class T>
 comm::status wilson_clover<T>::apply(lattice::field<T>& y, const lattice::field<T>& x) noexcept {
-    const impl& d = *impl_;
+    impl& d = *impl_;
+    if (!d.takes(x)) return d.refuse(source_set(-1), "x of apply()");
+    if (!d.takes(y)) return d.refuse(source_set(-1), "y of apply()");
     y.mark_written();
     const auto [first, last] = d.groups(-1);
     surface hops = start_surface(x);
@@ -215,8 +235,10 @@ comm::status wilson_clover<T>::apply(lattice::field<T>& y, const lattice::field<
 }
 
 template <class T>
-void wilson_clover<T>::apply_block(lattice::field<T>& y, const lattice::field<T>& x) const noexcept {
+void wilson_clover<T>::apply_block(lattice::field<T>& y, const lattice::field<T>& x) const {
     const impl& d = *impl_;
+    d.require(x, "wilson_clover: x of apply_block()");
+    d.require(y, "wilson_clover: y of apply_block()");
     y.mark_written();
     const auto [first, last] = d.groups(-1);
     for (int g = first; g < last; ++g)
@@ -228,6 +250,10 @@ template <class T>
 typename wilson_clover<T>::surface wilson_clover<T>::start_surface(const lattice::field<T>& x, int colour) noexcept {
     impl& d = *impl_;
     const int set = source_set(colour);
+    if (!d.takes(x)) {
+        (void)d.refuse(set, "x of start_surface()");
+        return {d, nullptr, set};
+    }
     typename impl::surfaces& s = d.sets[set];
     const auto [first_group, last_group] = d.groups(colour);
     s.plan->start([&](int message, std::int64_t first, std::int64_t last, std::byte* target) {
@@ -235,7 +261,7 @@ typename wilson_clover<T>::surface wilson_clover<T>::start_surface(const lattice
         d.kernel.produce[f](s.lists.to_message[f], first_group, last_group, d.links_half.data(), x.data(),
                             reinterpret_cast<T*>(target), first, last);
     });
-    return {d, x, set};
+    return {d, &x, set};
 }
 
 template <class T>
@@ -244,8 +270,8 @@ comm::status wilson_clover<T>::surface::finish() noexcept {
 }
 
 template <class T>
-void wilson_clover<T>::surface::add_to(lattice::field<T>& y, int target_colour, unsigned faces,
-                                       T scale) const noexcept {
+void wilson_clover<T>::surface::add_to(lattice::field<T>& y, int target_colour, unsigned faces, T scale) const {
+    d_->require(y, "wilson_clover: y of add_to()");
     y.mark_written();
     const auto to = d_->targets_of(y, target_colour, faces, scale);
     d_->add_between(to, set_, *x_);
@@ -254,6 +280,8 @@ void wilson_clover<T>::surface::add_to(lattice::field<T>& y, int target_colour, 
 
 template <class T>
 comm::status wilson_clover<T>::surface::finish_and_add_to(lattice::field<T>& y, int target_colour, T scale) noexcept {
+    if (x_ == nullptr) return finish();
+    if (!d_->takes(y)) return d_->refuse(set_, "y of finish_and_add_to()");
     y.mark_written();
     const auto to = d_->targets_of(y, target_colour, kernels::all_faces, scale);
     d_->add_between(to, set_, *x_);
@@ -264,8 +292,11 @@ comm::status wilson_clover<T>::surface::finish_and_add_to(lattice::field<T>& y, 
 
 template <class T>
 void wilson_clover<T>::block_solve(lattice::field<T>& x, lattice::field<T>& r, lattice::field<T>& update, int colour,
-                                   int steps) const noexcept {
+                                   int steps) const {
     const impl& d = *impl_;
+    d.require(x, "wilson_clover: x of block_solve()");
+    d.require(r, "wilson_clover: r of block_solve()");
+    d.require(update, "wilson_clover: update of block_solve()");
     for (lattice::field<T>* written : {&x, &r, &update}) written->mark_written();
     const auto [first, last] = d.groups(colour);
     for (int g = first; g < last; ++g) {
@@ -274,6 +305,12 @@ void wilson_clover<T>::block_solve(lattice::field<T>& x, lattice::field<T>& r, l
                        d.local.schur.data() + d.group_offset(g, kernels::site_clover_reals), x.data() + spinors,
                        r.data() + spinors, update.data() + spinors, d.work.get(), steps, d.from_memory && g + 1 < last);
     }
+}
+
+template <class T>
+std::string wilson_clover<T>::why_misused() const {
+    if (impl_->wrong_field == nullptr) return {};
+    return std::string(impl_->wrong_field) + " does not have 24 components in the operator's site order";
 }
 
 template <class T>

@@ -46,18 +46,6 @@ field_space<T>::field_space(std::shared_ptr<const lattice::site_order> order, in
 }
 
 template <class T>
-void field_space<T>::refuse(const vector& x) const {
-    const auto shape = [](int components, const lattice::site_order* order) {
-        if (order == nullptr) return std::string("no storage");
-        return std::to_string(components) + " components on a box of " + lattice::to_string(order->extents()) +
-               (order->lane_width() > 1 ? " in " + std::to_string(order->lane_width()) + " lanes" : "");
-    };
-    const std::string its = shape(x.components(), x.shared_order().get()), wanted = shape(components_, order_.get());
-    throw input_error("field_space: a vector has " + its + (its == wanted ? " in another site order" : "") +
-                      ", those of the space have " + wanted);
-}
-
-template <class T>
 void field_space<T>::set_zero(vector& y) const noexcept {
     std::fill_n(y.data(), y.values().size(), T{});
     y.mark_written();

@@ -4,6 +4,7 @@
 #include <halocline/amg/sap_smoother.hpp>
 #include <halocline/comm/job.hpp>
 #include <halocline_test/global_fields.hpp>
+#include <halocline_test/refusal.hpp>
 
 #include <gtest/gtest.h>
 
@@ -105,6 +106,22 @@ TEST_P(SapSmoother, SolvesAllBlocksAtOnceWhereThereAreNoTwoColours) {
 }
 
 INSTANTIATE_TEST_SUITE_P(RankGrids, SapSmoother, testing::Values(coordinate{1, 1, 1, 1}, coordinate{1, 1, 1, 2}));
+
+TEST(SapSmootherOfOneRank, RefusesFieldsOfAnotherShape) {
+    const comm::job j = comm::job::single();
+    problem p(j, {4, 4, 4, 4}, {1, 1, 1, 1});
+    amg::sap_smoother smooth(p.d, 1);
+    fp32_field plain(p.local.extents, lattice::spinor_components);
+    const std::string wrong =
+        " has 24 components on a box of 4.4.4.4; must have 24 components on a box of 4.4.4.4 in 4 "
+        "lanes";
+
+    EXPECT_EQ(halocline_test::refusal([&] { (void)smooth.from_zero(plain, p.b, 1); }), "sap_smoother: x" + wrong);
+    EXPECT_EQ(halocline_test::refusal([&] { (void)smooth.from_zero(p.x, plain, 1); }), "sap_smoother: b" + wrong);
+    EXPECT_EQ(halocline_test::refusal([&] { (void)smooth.improve(plain, p.b, 1); }), "sap_smoother: x" + wrong);
+    EXPECT_EQ(halocline_test::refusal([&] { (void)smooth.improve(p.x, plain, 1); }), "sap_smoother: b" + wrong);
+    EXPECT_EQ(smooth.from_zero(p.x, p.b, 1), comm::status::ok);
+}
 
 /// Ghosts of a field that is written count as stale.
 TEST(SapSmootherOfOneRank, MarksWhatItWrites) {

@@ -8,6 +8,9 @@
 #include <halocline_test/refusal.hpp>
 #include <halocline_test/simd_targets.hpp>
 
+#include <string>
+#include <vector>
+
 using namespace halocline_test;
 
 namespace {
@@ -45,6 +48,86 @@ TEST(WilsonClover, MarksWhatItWrites) {
     auto more_hops = p.fast.start_surface(x);
     EXPECT_TRUE(marks(y, [&] { (void)more_hops.finish_and_add_to(y); }));
     for (field<float>* f : {&x, &r, &update}) EXPECT_TRUE(marks(*f, [&] { p.fast.block_solve(x, r, update, -1, 1); }));
+}
+
+/// Fields that the operator can't read or write: of other sizes, and with the same numbers elsewhere.
+std::vector<field<double>> unfit_fields(const problem<double>& p) {
+    std::vector<field<double>> unfit(1); // without storage
+    unfit.emplace_back(p.order, 12);
+    unfit.emplace_back(p.plain, lattice::spinor_components);
+    unfit.emplace_back(coordinate{2, 2, 2, 2}, lattice::spinor_components);
+    unfit.emplace_back(site_order::blocked(p.cut.local_box(0), p.cut.global(), {4, 2, 2, 2}, 4),
+                       lattice::spinor_components);
+    return unfit;
+}
+
+TEST(WilsonClover, IsMisusedByAFieldOfAnotherShape) {
+    const comm::job j = comm::job::single(small_job());
+    const auto misused_by = [&](auto&& call) {
+        std::string why;
+        problem<double> shapes(j, {{4, 4, 4, 4}, {2, 2, 2, 2}}, {1, 1, 1, 1}, 4);
+        for (field<double>& unfit : unfit_fields(shapes)) {
+            problem<double> p(j, {{4, 4, 4, 4}, {2, 2, 2, 2}}, {1, 1, 1, 1}, 4);
+            field<double> x = p.random(1), y = p.random(2);
+            EXPECT_EQ(p.fast.why_misused(), "");
+
+            EXPECT_EQ(call(p.fast, unfit, x, y), comm::status::misused);
+
+            EXPECT_TRUE(std::ranges::equal(y.values(), p.random(2).values())) << "written";
+            EXPECT_EQ(p.fast.apply(y, x), comm::status::misused) << "not for good";
+            why = p.fast.why_misused();
+        }
+        return why;
+    };
+    const std::string shape = " does not have 24 components in the operator's site order";
+
+    EXPECT_EQ(misused_by([](auto& d, auto& unfit, auto&, auto& y) { return d.apply(y, unfit); }),
+              "x of apply()" + shape);
+    EXPECT_EQ(misused_by([](auto& d, auto& unfit, auto& x, auto&) { return d.apply(unfit, x); }),
+              "y of apply()" + shape);
+    EXPECT_EQ(misused_by([](auto& d, auto& unfit, auto&, auto&) { return d.start_surface(unfit).finish(); }),
+              "x of start_surface()" + shape);
+    EXPECT_EQ(
+        misused_by([](auto& d, auto& unfit, auto&, auto& y) { return d.start_surface(unfit).finish_and_add_to(y); }),
+        "x of start_surface()" + shape);
+    EXPECT_EQ(
+        misused_by([](auto& d, auto& unfit, auto& x, auto&) { return d.start_surface(x).finish_and_add_to(unfit); }),
+        "y of finish_and_add_to()" + shape);
+}
+
+TEST(WilsonClover, ThrowsAtAFieldOfAnotherShapeWhereItReturnsNoStatus) {
+    const comm::job j = comm::job::single(small_job());
+    problem<double> p(j, {{4, 4, 4, 4}, {2, 2, 2, 2}}, {1, 1, 1, 1}, 4);
+    field<double> x = p.random(1), y = p.random(2), r = p.random(3);
+    auto hops = p.fast.start_surface(x);
+    ASSERT_EQ(hops.finish(), comm::status::ok);
+    const auto refused = [](auto&& call) {
+        const std::string text = halocline_test::refusal(call);
+        return text.substr(0, text.find(" has "));
+    };
+
+    for (field<double>& unfit : unfit_fields(p)) {
+        EXPECT_EQ(refused([&] { p.fast.apply_block(y, unfit); }), "wilson_clover: x of apply_block()");
+        EXPECT_EQ(refused([&] { p.fast.apply_block(unfit, x); }), "wilson_clover: y of apply_block()");
+        EXPECT_EQ(refused([&] { hops.add_to(unfit); }), "wilson_clover: y of add_to()");
+        EXPECT_EQ(refused([&] { p.fast.block_solve(unfit, r, y, -1, 1); }), "wilson_clover: x of block_solve()");
+        EXPECT_EQ(refused([&] { p.fast.block_solve(x, unfit, y, -1, 1); }), "wilson_clover: r of block_solve()");
+        EXPECT_EQ(refused([&] { p.fast.block_solve(x, r, unfit, -1, 1); }), "wilson_clover: update of block_solve()");
+    }
+    EXPECT_TRUE(std::ranges::equal(x.values(), p.random(1).values()));
+    EXPECT_TRUE(std::ranges::equal(y.values(), p.random(2).values()));
+    EXPECT_TRUE(std::ranges::equal(r.values(), p.random(3).values()));
+}
+
+/// Another object may place every site as the operator's order does.
+TEST(WilsonClover, TakesFieldsOfAnEqualOrder) {
+    const comm::job j = comm::job::single(small_job());
+    problem<double> p(j, {{4, 4, 4, 4}, {2, 2, 2, 2}}, {1, 1, 1, 1}, 4);
+    field<double> y(site_order::blocked(p.cut.local_box(0), p.cut.global(), {2, 2, 2, 2}, 4), 24);
+
+    ASSERT_EQ(p.fast.apply(y, p.random(1)), comm::status::ok);
+
+    EXPECT_LT(difference(y, p.expected(p.random(1))), rounding<double>);
 }
 
 TEST(PublicFiles, HaveTheKnownNorms) {

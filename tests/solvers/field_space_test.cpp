@@ -281,7 +281,7 @@ TEST(FieldSpaceDouble, RefusesVectorsOfAnotherShape) {
     fill(good, 1);
     lattice::field<double> b = space.make();
     b.copy_from(good);
-    const std::string right = ", those of the space have 2 components on a box of 8.4.4.4";
+    const std::string right = "; must have 2 components on a box of 8.4.4.4";
 
     EXPECT_EQ(refused(small, good), "field_space: a vector has 2 components on a box of 2.2.2.2" + right);
     EXPECT_EQ(refused(b, small), "field_space: a vector has 2 components on a box of 2.2.2.2" + right);
@@ -309,10 +309,10 @@ TEST(FieldSpaceDouble, RefusesVectorsWhoseSitesLieElsewhere) {
     };
 
     EXPECT_EQ(refused(space, other), "field_space: a vector has 2 components on a box of 8.4.4.4 in 4 lanes in another "
-                                     "site order, those of the space have 2 components on a box of 8.4.4.4 in 4 lanes");
+                                     "site order; must have 2 components on a box of 8.4.4.4 in 4 lanes");
     EXPECT_EQ(halocline_test::refusal([&] { space.axpy(x, 1, other); }), refused(space, other));
     EXPECT_EQ(refused(plain, even_first), "field_space: a vector has 2 components on a box of 8.4.4.4 in another site "
-                                          "order, those of the space have 2 components on a box of 8.4.4.4");
+                                          "order; must have 2 components on a box of 8.4.4.4");
     EXPECT_EQ(refused(space, alike), "accepted") << "of another object, but every site in the same place";
 }
 

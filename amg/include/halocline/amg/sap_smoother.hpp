@@ -19,13 +19,15 @@ class sap_smoother {
     sap_smoother(dirac::wilson_clover<float>& d, int block_steps);
 
     /// `sweeps` sweeps on D x = b from x = 0.  Collective.
-    [[nodiscard]] comm::status from_zero(lattice::field<float>& x, const lattice::field<float>& b, int sweeps) noexcept;
-    /// `sweeps` sweeps on D x = b from the given x.  Collective; costs one more D.
-    [[nodiscard]] comm::status improve(lattice::field<float>& x, const lattice::field<float>& b, int sweeps) noexcept;
+    /// Err: input_error: a field that D does not take; a bad status of an exchange.
+    [[nodiscard]] comm::status from_zero(lattice::field<float>& x, const lattice::field<float>& b, int sweeps);
+    /// `sweeps` sweeps on D x = b from the given x.  Collective; costs one more D.  Err: as from_zero().
+    [[nodiscard]] comm::status improve(lattice::field<float>& x, const lattice::field<float>& b, int sweeps);
     [[nodiscard]] bool two_colours() const { return two_colours_; }
 
   private:
-    [[nodiscard]] comm::status sweep(lattice::field<float>& x, int sweeps) noexcept;
+    void require(const lattice::field<float>& x, const lattice::field<float>& b) const;
+    [[nodiscard]] comm::status sweep(lattice::field<float>& x, int sweeps);
 
     dirac::wilson_clover<float>* d_;
     int block_steps_;

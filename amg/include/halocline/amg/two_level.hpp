@@ -68,6 +68,7 @@ class two_level {
     void setup(const progress_callback& tell = {});
 
     /// x = one cycle on D x = b.  Collective.  Pre: setup().
+    /// Err: input_error: a field that D does not take; a bad status of an exchange or a sum.
     [[nodiscard]] comm::status cycle(lattice::field<float>& x, const lattice::field<float>& b);
 
     [[nodiscard]] const comm::job& job() const { return job_; }

@@ -19,6 +19,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 namespace halocline::dirac {
 
@@ -28,7 +29,9 @@ class singular_local_term : public input_error {
 };
 
 /// D = D_block + sum over the 8 faces of hops that cross a block boundary in that direction.
-/// T is float or double. Fields: 24 components, the operator's site order.
+/// T is float or double. Fields: 24 components, the operator's site order. A call that is given another one touches
+/// none of its fields. If it returns a status, that is misused, as are those of later calls that would use the same
+/// exchange; other calls throw input_error.
 template <class T>
 class wilson_clover {
     struct impl;
@@ -46,13 +49,14 @@ class wilson_clover {
     [[nodiscard]] const std::shared_ptr<const lattice::site_order>& order() const; ///< of the fields it takes
 
     /// y = D x. Collective; the exchange overlaps D_block.  Pre: y and x are distinct.
-    /// Err:  a bad status of the exchange; y is then meaningless.
+    /// Err:  misused; a bad status of the exchange: y is then meaningless.
     /// Cost: 1824 flop per site as usually counted, 1320 of them in hops; at least 192 reals of memory: links 72,
     ///       clover 72, x and y 24 each. One exchange of half-spinors, 12 reals per site of a face.
     [[nodiscard]] comm::status apply(lattice::field<T>& y, const lattice::field<T>& x) noexcept;
 
     /// y = D_block x: everything that stays inside a block. No communication.
-    void apply_block(lattice::field<T>& y, const lattice::field<T>& x) const noexcept;
+    /// Err: input_error: a field of another shape.
+    void apply_block(lattice::field<T>& y, const lattice::field<T>& x) const;
 
     /// The hops that leave blocks, from one field x: start_surface() begins them, finish() ends the exchange between
     /// ranks, and add_to() may then be called as often as its result is needed.
@@ -63,24 +67,27 @@ class wilson_clover {
         surface& operator=(const surface&) = delete;
 
         /// Waits for the half-spinors of other ranks. Collective; once.
+        /// Err: misused: start_surface() was given a field of another shape; a bad status of the exchange.
         [[nodiscard]] comm::status finish() noexcept;
         /// y += sum over `faces` (bit face.index()) of the hops into blocks over that face. Face f is that of the
         /// destination block: f.end == high means psi(x+mu).  target_colour < 0: all blocks; else only blocks of that
         /// colour.  `scale` multiplies the contribution.
         /// Pre: finish() returned ok, and no surface of the same colour has been started since.
-        void add_to(lattice::field<T>& y, int target_colour = -1, unsigned faces = 0xff, T scale = 1) const noexcept;
+        /// Err: input_error: a field of another shape.
+        void add_to(lattice::field<T>& y, int target_colour = -1, unsigned faces = 0xff, T scale = 1) const;
         /// finish() and add_to() of all faces in one: what needs no ghosts is added while the messages travel.
-        /// The bits are those of the two calls. On a bad status y is meaningless.
+        /// The bits are those of the two calls.
+        /// Err: as finish(), and misused for a y of another shape; y is meaningless after other bad statuses.
         [[nodiscard]] comm::status finish_and_add_to(lattice::field<T>& y, int target_colour = -1,
                                                      T scale = 1) noexcept;
 
       private:
         friend class wilson_clover;
-        surface(impl& d, const lattice::field<T>& x, int set) noexcept : d_(&d), x_(&x), set_(set) {}
+        surface(impl& d, const lattice::field<T>* x, int set) noexcept : d_(&d), x_(x), set_(set) {}
 
         impl* d_;
-        const lattice::field<T>* x_;
-        int set_; ///< of sources
+        const lattice::field<T>* x_; ///< null: start_surface() refused it
+        int set_;                    ///< of sources
     };
     /// Begins the hops that leave a block: starts the exchange of half-spinors with neighbouring ranks.
     /// colour < 0: sources in all blocks; else only in blocks of that colour (half the bytes).
@@ -92,8 +99,12 @@ class wilson_clover {
     /// `update` holds e. Ref: [Frommer2014] sec. 3; relaxation 1.
     /// Blocks with a zero residual are left alone (no division by zero).
     /// One thread at a time, though it is const: calls share scratch memory.
+    /// Err: input_error: a field of another shape.
     void block_solve(lattice::field<T>& x, lattice::field<T>& r, lattice::field<T>& update, int colour,
-                     int steps) const noexcept;
+                     int steps) const;
+
+    /// Which field made a call return misused, the first time; empty: none did.
+    [[nodiscard]] std::string why_misused() const;
 
     /// Statistics of the surface plans.
     [[nodiscard]] halo::plan_statistics statistics() const;

@@ -7,6 +7,7 @@
 #include <halocline/comm/global_sum.hpp>
 #include <halocline/comm/status.hpp>
 #include <halocline/lattice/field.hpp>
+#include <halocline/lattice/field_shape.hpp>
 #include <halocline/lattice/site_order.hpp>
 #include <halocline/solvers/concepts.hpp>
 
@@ -53,12 +54,7 @@ class field_space {
 
   private:
     /// Err:  input_error: a vector of another shape, or whose sites lie elsewhere.
-    /// Cost: a look at all sites if its order is another object, but for lexicographic ones.
-    void require(const vector& x) const {
-        const lattice::site_order* const order = x.shared_order().get();
-        if (x.components() != components_ || order == nullptr || !order_->places_as(*order)) refuse(x);
-    }
-    [[noreturn]] void refuse(const vector& x) const;
+    void require(const vector& x) const { lattice::require_shape(x, "field_space: a vector", components_, *order_); }
 
     std::shared_ptr<const lattice::site_order> order_;
     int components_;
