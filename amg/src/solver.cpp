@@ -91,8 +91,8 @@ void convert(lattice::field<To>& y, const lattice::field<From>& x) noexcept {
 solver::solver(const comm::job& j, const lattice::decomposition& cut, const dirac::padded_links& links,
                const dirac::wilson_parameters& p, const solver_options& options) try
     : job_(j), options_((agree_on(j, options), checked(options))), m0_(p.m0), csw_(p.csw),
-      d_(j, cut, links, p, blocked_order(j, cut, options)), d32_(j, cut, links, p, d_.order()),
-      hierarchy_(j, cut, d32_, options),
+      d_(j, cut, links, p, blocked_order(j, cut, options)), d32_(j, cut, links, p, d_.order()), blocks_(d32_, links),
+      hierarchy_(j, cut, blocks_, options),
       sum_(j, std::max(solvers::values_per_sum(options.restart_length), most_times), cut.rank_order()),
       space_(d_.order(), lattice::spinor_components, sum_), work_(collectively_made(j, [&] {
           return solvers::fgmres_workspace<lattice::field<double>>(space_, options.restart_length);

@@ -99,15 +99,15 @@ void coarse_solver::reset_costs() {
     sum_.reset_statistics();
 }
 
-two_level::two_level(const comm::job& j, const lattice::decomposition& cut, dirac::wilson_clover<float>& d,
+two_level::two_level(const comm::job& j, const lattice::decomposition& cut, dirac::schwarz_blocks<float>& blocks,
                      const solver_options& options)
-    : job_(j), options_(with_needed_vectors(options)), global_(cut.global()), local_(cut.local_box(j.rank())), d_(&d),
-      coarse_cut_(coarse_decomposition(cut, d.order()->blocks()->block)),
+    : job_(j), options_(with_needed_vectors(options)), global_(cut.global()), local_(cut.local_box(j.rank())),
+      d_(&blocks.d()), coarse_cut_(coarse_decomposition(cut, d_->order()->blocks()->block)),
       p_(collectively_made(
-          j, [&] { return aggregation(d.order(), coarse_site_order(coarse_cut_, j.rank()), options_.vectors); })),
+          j, [&] { return aggregation(d_->order(), coarse_site_order(coarse_cut_, j.rank()), options_.vectors); })),
       dc_(j, coarse_cut_, p_.coarse(), options_.vectors), solve_(j, dc_, options_, cut.rank_order()),
-      smooth_(collectively_made(j, [&] { return sap_smoother(d, options.block_steps); })), sum_(j, 2, cut.rank_order()),
-      space_(d.order(), lattice::spinor_components, sum_) {
+      smooth_(collectively_made(j, [&] { return sap_smoother(blocks, options.block_steps); })),
+      sum_(j, 2, cut.rank_order()), space_(d_->order(), lattice::spinor_components, sum_) {
     j.collectively([&] {
         xc_ = lattice::field<float>(p_.coarse(), p_.coarse_components());
         bc_ = lattice::field<float>(p_.coarse(), p_.coarse_components());

@@ -56,7 +56,7 @@ class coarse_operator {
     /// Galerkin: D_c = P^dagger D P. Collective.  Pre: make_workspace(p) returned `work`, on every rank.
     /// Err:  input_error: D does not take the columns of P; a bad status of an exchange.
     /// Cost: 2 * vectors applications of D; for each 4 of them one read of P, and a second one of the 4 columns.
-    [[nodiscard]] comm::status define(const aggregation& p, dirac::wilson_clover<float>& d, workspace& work);
+    [[nodiscard]] comm::status define(aggregation& p, dirac::wilson_clover<float>& d, workspace& work);
     /// Inverts the odd diagonal blocks, which the Schur complement needs, after define(). No communication.
     /// Pre:  bipartite().
     /// Err:  input_error, on that rank, naming the global coordinate of a coarse site whose diagonal block is singular

@@ -5,7 +5,7 @@
 #pragma once
 
 #include <halocline/comm/status.hpp>
-#include <halocline/dirac/wilson_clover.hpp>
+#include <halocline/dirac/schwarz_blocks.hpp>
 #include <halocline/lattice/field.hpp>
 
 namespace halocline::amg {
@@ -14,9 +14,9 @@ namespace halocline::amg {
 /// blocks at once.
 class sap_smoother {
   public:
-    /// `d` outlives the smoother.  `block_steps` minimal-residual steps per block and half sweep.
+    /// `blocks` of D outlive the smoother.  `block_steps` minimal-residual steps per block and half sweep.
     /// Err: std::bad_alloc, on this rank.
-    sap_smoother(dirac::wilson_clover<float>& d, int block_steps);
+    sap_smoother(dirac::schwarz_blocks<float>& blocks, int block_steps);
 
     /// `sweeps` sweeps on D x = b from x = 0.  Collective.
     /// Err: input_error: a field that D does not take; a bad status of an exchange.
@@ -29,7 +29,7 @@ class sap_smoother {
     void require(const lattice::field<float>& x, const lattice::field<float>& b) const;
     [[nodiscard]] comm::status sweep(lattice::field<float>& x, int sweeps);
 
-    dirac::wilson_clover<float>* d_;
+    dirac::schwarz_blocks<float>* blocks_;
     int block_steps_;
     bool two_colours_;
     lattice::field<float> r_, e_; ///< residual of all blocks; last update
