@@ -16,8 +16,22 @@
 namespace halocline::amg {
 namespace {
 
-/// Err: input_error: an option out of range.
-const solver_options& checked(const solver_options& o) {
+/// Ranks with other options would each solve something else, or wait for different sums.
+void agree_on(const comm::job& j, const solver_options& o) {
+    std::ostringstream text;
+    text.precision(17);
+    text << "blocks " << (o.blocks ? lattice::to_string(*o.blocks) : "by default") << ", vectors " << o.vectors
+         << ", setup_iterations " << o.setup_iterations << ", sweeps " << o.sweeps << ", block_steps " << o.block_steps
+         << ", coarse_tolerance " << o.coarse_tolerance << ", coarse_restart_length " << o.coarse_restart_length
+         << ", coarse_max_restarts " << o.coarse_max_restarts << ", coarse_level " << o.coarse_level << ", seed "
+         << o.seed << ", tolerance " << o.tolerance << ", restart_length " << o.restart_length << ", max_restarts "
+         << o.max_restarts << ", max_iterations " << o.max_iterations << ", stagnation_stop " << o.stagnation_stop;
+    j.agree("the solver_options", text.str());
+}
+
+/// Collective.  Err: on every rank: input_error: an option that differs between ranks, or is out of range.
+const solver_options& checked(const comm::job& j, const solver_options& o) {
+    agree_on(j, o);
     const auto within = []<class T>(const char* name, T value, const option_range<T>& range) {
         if (value >= range.least && value <= range.most) return;
         std::ostringstream text;
@@ -37,19 +51,6 @@ const solver_options& checked(const solver_options& o) {
     within("max_restarts", o.max_restarts, ranges.max_restarts);
     within("max_iterations", o.max_iterations, ranges.max_iterations);
     return o;
-}
-
-/// Ranks with other options would each solve something else, or wait for different sums.
-void agree_on(const comm::job& j, const solver_options& o) {
-    std::ostringstream text;
-    text.precision(17);
-    text << "blocks " << (o.blocks ? lattice::to_string(*o.blocks) : "by default") << ", vectors " << o.vectors
-         << ", setup_iterations " << o.setup_iterations << ", sweeps " << o.sweeps << ", block_steps " << o.block_steps
-         << ", coarse_tolerance " << o.coarse_tolerance << ", coarse_restart_length " << o.coarse_restart_length
-         << ", coarse_max_restarts " << o.coarse_max_restarts << ", coarse_level " << o.coarse_level << ", seed "
-         << o.seed << ", tolerance " << o.tolerance << ", restart_length " << o.restart_length << ", max_restarts "
-         << o.max_restarts << ", max_iterations " << o.max_iterations << ", stagnation_stop " << o.stagnation_stop;
-    j.agree("the solver_options", text.str());
 }
 
 constexpr int most_times = 10; // in a report
@@ -90,7 +91,7 @@ void convert(lattice::field<To>& y, const lattice::field<From>& x) noexcept {
 
 solver::solver(const comm::job& j, const lattice::decomposition& cut, const dirac::padded_links& links,
                const dirac::wilson_parameters& p, const solver_options& options) try
-    : job_(j), options_((agree_on(j, options), checked(options))), m0_(p.m0), csw_(p.csw),
+    : job_(j), options_(checked(j, options)), m0_(p.m0), csw_(p.csw),
       d_(j, cut, links, p, blocked_order(j, cut, options)), d32_(j, cut, links, p, d_.order()), blocks_(d32_, links),
       hierarchy_(j, cut, blocks_, options),
       sum_(j, std::max(solvers::values_per_sum(options.restart_length), most_times), cut.rank_order()),

@@ -46,19 +46,22 @@ spinor rotate(const su3& u, const spinor& psi) {
     return chi;
 }
 
-halo::plan_options plan_of(const wilson_parameters& p) {
+/// Collective.  Err: as the operator's constructor.
+halo::plan checked_plan(const comm::job& j, const lattice::decomposition& cut, const padded_links& links,
+                        const wilson_parameters& p) {
+    require_operator_input(j, cut, links, p);
     halo::plan_options options;
     options.name = "reference spinors";
     options.boundaries = p.boundaries;
     options.bytes_per_site = lattice::spinor_components * sizeof(double);
-    return options;
+    return {j, cut, options};
 }
 
 } // namespace
 
 reference_operator::reference_operator(const comm::job& j, const lattice::decomposition& cut, const padded_links& links,
                                        const wilson_parameters& p)
-    : job_((require_operator_input(j, cut, links, p), j)), boundaries_(p.boundaries), spinors_(j, cut, plan_of(p)) {
+    : job_(j), boundaries_(p.boundaries), spinors_(checked_plan(j, cut, links, p)) {
     j.collectively([&] {
         links_ = with_boundaries(links, p.boundaries);
         diagonal_ = clover_term(links, p);
