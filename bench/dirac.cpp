@@ -7,6 +7,7 @@
 #include "support/probed_facts.hpp"
 
 #include <halocline/amg/sap_smoother.hpp>
+#include <halocline/dirac/schwarz_blocks.hpp>
 #include <halocline/dirac/wilson_clover.hpp>
 #include <halocline/lattice/random.hpp>
 
@@ -76,7 +77,9 @@ void measure(const comm::job& j, bool prints, const bench::json_line& facts, int
         for (int mu = 0; mu < lattice::dimensions; ++mu)
             for (int e = 0; e < 3; ++e) gauge.at(site, mu * lattice::link_components + 8 * e) = 1;
     const auto order = lattice::site_order::blocked(local, global, blocks, lanes);
-    dirac::wilson_clover<T> d(j, cut, dirac::padded_links(j, cut, gauge), {}, order);
+    const dirac::padded_links links(j, cut, gauge);
+    dirac::wilson_clover<T> d(j, cut, links, {}, order);
+    dirac::schwarz_blocks<T> in_blocks(d, links);
     field<T> x(order, lattice::spinor_components), r(order, lattice::spinor_components),
         update(order, lattice::spinor_components), b(order, lattice::spinor_components);
     for (std::int64_t site = 0; site < b.volume(); ++site) {
@@ -98,10 +101,10 @@ void measure(const comm::job& j, bool prints, const bench::json_line& facts, int
     const double solve_flop = sites * (steps + 1) * flop_per_site;
     time("block_solve", solve_flop, [&] {
         r.copy_from(b);
-        d.block_solve(x, r, update, -1, steps);
+        in_blocks.solve(x, r, update, dirac::block_colour::all, steps);
     });
     if constexpr (std::is_same_v<T, float>) { // as the multigrid sweeps
-        amg::sap_smoother smoother(d, steps);
+        amg::sap_smoother smoother(in_blocks, steps);
         time("sap_sweep", solve_flop, [&] { must(smoother.from_zero(x, b, 1)); });
     }
 }

@@ -220,7 +220,7 @@ std::int64_t aggregation::orthonormalise(int g, int chirality, const replacement
     return replaced_lanes / blocks().splits_per_block;
 }
 
-void aggregation::prolong(lattice::field<float>& y, const lattice::field<float>& x) const noexcept {
+void aggregation::prolong(lattice::field<float>& y, const lattice::field<float>& x) noexcept {
     y.mark_written();
     const lattice::block_layout& b = blocks();
     const int w = b.lane_width;
@@ -239,12 +239,12 @@ void aggregation::prolong(lattice::field<float>& y, const lattice::field<float>&
         }
 }
 
-void aggregation::restrict(lattice::field<float>& x, const lattice::field<float>& y) const noexcept {
+void aggregation::restrict(lattice::field<float>& x, const lattice::field<float>& y) noexcept {
     const batch one{{&x, 1}, {&y, 1}};
     restrict({&one, 1});
 }
 
-void aggregation::restrict(std::span<const batch> batches) const noexcept {
+void aggregation::restrict(std::span<const batch> batches) noexcept {
     for (const batch& fields : batches)
         for (lattice::field<float>& x : fields.x) x.mark_written();
     for (int g = 0; g < blocks().groups[0] + blocks().groups[1]; ++g)
@@ -252,7 +252,7 @@ void aggregation::restrict(std::span<const batch> batches) const noexcept {
             for (const batch& fields : batches) restrict_group(g, c, fields);
 }
 
-void aggregation::restrict_group(int g, int chirality, const batch& fields) const noexcept {
+void aggregation::restrict_group(int g, int chirality, const batch& fields) noexcept {
     const lattice::block_layout& b = blocks();
     const int w = b.lane_width;
     const std::span<const std::int32_t> sites = fields.face_mask == 0 ? all_sites_ : face_sites_[fields.face_mask];
@@ -287,7 +287,7 @@ void aggregation::column(lattice::field<float>& v, int i, int chirality) const n
     }
 }
 
-double aggregation::orthonormality_error() const {
+double aggregation::orthonormality_error() {
     lattice::field<float> v(fine_, lattice::spinor_components), x(coarse_, coarse_components());
     double worst = 0;
     for (int chirality = 0; chirality < 2; ++chirality)

@@ -28,7 +28,7 @@ coarse_operator::workspace coarse_operator::make_workspace(const aggregation& p)
     return work;
 }
 
-comm::status coarse_operator::define(const aggregation& p, dirac::wilson_clover<float>& d, workspace& work) noexcept {
+comm::status coarse_operator::define(aggregation& p, dirac::wilson_clover<float>& d, workspace& work) {
     // batches[k]: P^dagger (part k of D v) for some columns v of P; k = 0: the diagonal, then the directions
     auto& [v, images, columns, batches] = work;
     const int vectors = p.vectors();
@@ -52,8 +52,7 @@ comm::status coarse_operator::define(const aggregation& p, dirac::wilson_clover<
 
 // images[k][i] = part k of D v
 comm::status coarse_operator::apply_in_parts(std::span<std::vector<lattice::field<float>>> images, std::size_t i,
-                                             const lattice::field<float>& v,
-                                             dirac::wilson_clover<float>& d) const noexcept {
+                                             const lattice::field<float>& v, dirac::wilson_clover<float>& d) const {
     unsigned self = (1U << lattice::faces) - 1; // faces behind which a block has itself as neighbour
     for (const direction& way : directions_) self &= ~way.face_mask;
 
@@ -61,10 +60,10 @@ comm::status coarse_operator::apply_in_parts(std::span<std::vector<lattice::fiel
     d.apply_block(images[0][i], v);
     const comm::status finished = hops.finish();
     if (finished != comm::status::ok) return finished; // then there may be no ghosts
-    if (self) hops.add_to(images[0][i], -1, self);
+    if (self) hops.add_to(images[0][i], dirac::block_colour::all, self);
     for (std::size_t k = 0; k < directions_.size(); ++k) {
         std::ranges::fill(images[k + 1][i].values(), 0.0F);
-        hops.add_to(images[k + 1][i], -1, directions_[k].face_mask);
+        hops.add_to(images[k + 1][i], dirac::block_colour::all, directions_[k].face_mask);
     }
     return comm::status::ok;
 }

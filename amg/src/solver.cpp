@@ -5,6 +5,7 @@
 
 #include <halocline/base/error.hpp>
 #include <halocline/base/stopwatch.hpp>
+#include <halocline/lattice/field_shape.hpp>
 
 #include <algorithm>
 #include <array>
@@ -15,8 +16,22 @@
 namespace halocline::amg {
 namespace {
 
-/// Err: input_error: an option out of range.
-const solver_options& checked(const solver_options& o) {
+/// Ranks with other options would each solve something else, or wait for different sums.
+void agree_on(const comm::job& j, const solver_options& o) {
+    std::ostringstream text;
+    text.precision(17);
+    text << "blocks " << (o.blocks ? lattice::to_string(*o.blocks) : "by default") << ", vectors " << o.vectors
+         << ", setup_iterations " << o.setup_iterations << ", sweeps " << o.sweeps << ", block_steps " << o.block_steps
+         << ", coarse_tolerance " << o.coarse_tolerance << ", coarse_restart_length " << o.coarse_restart_length
+         << ", coarse_max_restarts " << o.coarse_max_restarts << ", coarse_level " << o.coarse_level << ", seed "
+         << o.seed << ", tolerance " << o.tolerance << ", restart_length " << o.restart_length << ", max_restarts "
+         << o.max_restarts << ", max_iterations " << o.max_iterations << ", stagnation_stop " << o.stagnation_stop;
+    j.agree("the solver_options", text.str());
+}
+
+/// Collective.  Err: on every rank: input_error: an option that differs between ranks, or is out of range.
+const solver_options& checked(const comm::job& j, const solver_options& o) {
+    agree_on(j, o);
     const auto within = []<class T>(const char* name, T value, const option_range<T>& range) {
         if (value >= range.least && value <= range.most) return;
         std::ostringstream text;
@@ -36,28 +51,6 @@ const solver_options& checked(const solver_options& o) {
     within("max_restarts", o.max_restarts, ranges.max_restarts);
     within("max_iterations", o.max_iterations, ranges.max_iterations);
     return o;
-}
-
-/// Ranks with other options would each solve something else, or wait for different sums.
-void agree_on(const comm::job& j, const solver_options& o) {
-    std::ostringstream text;
-    text.precision(17);
-    text << "blocks " << (o.blocks ? lattice::to_string(*o.blocks) : "by default") << ", vectors " << o.vectors
-         << ", setup_iterations " << o.setup_iterations << ", sweeps " << o.sweeps << ", block_steps " << o.block_steps
-         << ", coarse_tolerance " << o.coarse_tolerance << ", coarse_restart_length " << o.coarse_restart_length
-         << ", coarse_max_restarts " << o.coarse_max_restarts << ", coarse_level " << o.coarse_level << ", seed "
-         << o.seed << ", tolerance " << o.tolerance << ", restart_length " << o.restart_length << ", max_restarts "
-         << o.max_restarts << ", max_iterations " << o.max_iterations << ", stagnation_stop " << o.stagnation_stop;
-    j.agree("the solver_options", text.str());
-}
-
-/// Err: input_error: not on this box, or another number of components.
-void require_spinors(const lattice::field<double>& x, const char* name, const lattice::coordinate& extents) {
-    if (x.shared_order() && x.order().extents() == extents && x.components() == lattice::spinor_components) return;
-    const std::string box = x.shared_order() ? "a box of " + lattice::to_string(x.order().extents()) : "no box";
-    throw input_error(std::string("amg::solver: field ") + name + " has " + std::to_string(x.components()) +
-                      " components on " + box + "; must have " + std::to_string(lattice::spinor_components) +
-                      " on the local box of " + lattice::to_string(extents));
 }
 
 constexpr int most_times = 10; // in a report
@@ -98,13 +91,13 @@ void convert(lattice::field<To>& y, const lattice::field<From>& x) noexcept {
 
 solver::solver(const comm::job& j, const lattice::decomposition& cut, const dirac::padded_links& links,
                const dirac::wilson_parameters& p, const solver_options& options) try
-    : job_(j), options_((agree_on(j, options), checked(options))), m0_(p.m0), csw_(p.csw),
-      d_(j, cut, links, p, blocked_order(j, cut, options)), d32_(j, cut, links, p, d_.order()),
-      hierarchy_(j, cut, d32_, options),
-      sum_(j, std::max(2 * (options.restart_length + 2), most_times), cut.rank_order()),
-      space_(d_.order(), lattice::spinor_components, sum_, 2 * (options.restart_length + 2)),
-      work_(collectively_made(
-          j, [&] { return solvers::fgmres_workspace<lattice::field<double>>(space_, options.restart_length); })) {
+    : job_(j), options_(checked(j, options)), m0_(p.m0), csw_(p.csw),
+      d_(j, cut, links, p, blocked_order(j, cut, options)), d32_(j, cut, links, p, d_.order()), blocks_(d32_, links),
+      hierarchy_(j, cut, blocks_, options),
+      sum_(j, std::max(solvers::values_per_sum(options.restart_length), most_times), cut.rank_order()),
+      space_(d_.order(), lattice::spinor_components, sum_), work_(collectively_made(j, [&] {
+          return solvers::fgmres_workspace<lattice::field<double>>(space_, options.restart_length);
+      })) {
     j.collectively([&] {
         x_ = space_.make();
         b_ = space_.make();
@@ -131,8 +124,9 @@ solver_report solver::solve(lattice::field<double>& x, const lattice::field<doub
     hierarchy_.coarse_level().reset_costs();
     job_.collectively([&] { // also so that the slowest rank's preparations are not timed as the others' waits
         if (!is_set_up_) throw input_error("amg::solver: solve() before setup(): there is no hierarchy yet");
-        require_spinors(x, "x", d_.order()->extents());
-        require_spinors(b, "b", d_.order()->extents());
+        const lattice::field_shape spinors{lattice::spinor_components, d_.order()->extents()};
+        lattice::require_shape(x, "amg::solver: field x", spinors);
+        lattice::require_shape(b, "amg::solver: field b", spinors);
         reorder(b_, b);
     });
 

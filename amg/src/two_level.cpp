@@ -6,6 +6,7 @@
 
 #include <halocline/base/error.hpp>
 #include <halocline/base/stopwatch.hpp>
+#include <halocline/lattice/field_shape.hpp>
 #include <halocline/lattice/random.hpp>
 
 #include <algorithm>
@@ -38,8 +39,8 @@ solver_options with_needed_vectors(solver_options o) {
 
 coarse_solver::coarse_solver(const comm::job& j, coarse_operator& d, const solver_options& options,
                              std::span<const int> rank_order)
-    : d_(&d), sum_(j, 2 * (options.coarse_restart_length + 2), rank_order), options_(coarse_options(options)),
-      space_(d.bipartite() ? d.half_order() : d.order(), d.components(), sum_, 2 * (options.coarse_restart_length + 2)),
+    : d_(&d), sum_(j, solvers::values_per_sum(options.coarse_restart_length), rank_order),
+      options_(coarse_options(options)), space_(d.bipartite() ? d.half_order() : d.order(), d.components(), sum_),
       work_(collectively_made(j, [&] {
           return solvers::fgmres_workspace<lattice::field<float>>(space_, options.coarse_restart_length, false);
       })) {
@@ -98,15 +99,15 @@ void coarse_solver::reset_costs() {
     sum_.reset_statistics();
 }
 
-two_level::two_level(const comm::job& j, const lattice::decomposition& cut, dirac::wilson_clover<float>& d,
+two_level::two_level(const comm::job& j, const lattice::decomposition& cut, dirac::schwarz_blocks<float>& blocks,
                      const solver_options& options)
-    : job_(j), options_(with_needed_vectors(options)), global_(cut.global()), local_(cut.local_box(j.rank())), d_(&d),
-      coarse_cut_(coarse_decomposition(cut, d.order()->blocks()->block)),
+    : job_(j), options_(with_needed_vectors(options)), global_(cut.global()), local_(cut.local_box(j.rank())),
+      d_(&blocks.d()), coarse_cut_(coarse_decomposition(cut, d_->order()->blocks()->block)),
       p_(collectively_made(
-          j, [&] { return aggregation(d.order(), coarse_site_order(coarse_cut_, j.rank()), options_.vectors); })),
+          j, [&] { return aggregation(d_->order(), coarse_site_order(coarse_cut_, j.rank()), options_.vectors); })),
       dc_(j, coarse_cut_, p_.coarse(), options_.vectors), solve_(j, dc_, options_, cut.rank_order()),
-      smooth_(collectively_made(j, [&] { return sap_smoother(d, options.block_steps); })),
-      sum_(j, 64, cut.rank_order()), space_(d.order(), lattice::spinor_components, sum_) {
+      smooth_(collectively_made(j, [&] { return sap_smoother(blocks, options.block_steps); })),
+      sum_(j, 2, cut.rank_order()), space_(d_->order(), lattice::spinor_components, sum_) {
     j.collectively([&] {
         xc_ = lattice::field<float>(p_.coarse(), p_.coarse_components());
         bc_ = lattice::field<float>(p_.coarse(), p_.coarse_components());
@@ -152,7 +153,7 @@ void two_level::random_vector(lattice::field<float>& v, std::uint32_t number) co
 
 void two_level::normalise(lattice::field<float>& v) {
     double norm = 0;
-    check(space_.norm2(v, norm), "the norm of a test vector");
+    check(space_.norm(v, norm), "the norm of a test vector");
     if (!(norm > 0) || !std::isfinite(norm))
         throw input_error("set-up: the norm of a test vector is " + norm_text(norm) +
                           "; is the gauge field, or are m0 and csw, what they should be?");
@@ -216,6 +217,8 @@ void two_level::setup(const progress_callback& tell) {
 }
 
 comm::status two_level::cycle(lattice::field<float>& x, const lattice::field<float>& b) {
+    lattice::require_shape(x, "two_level: x", lattice::spinor_components, *p_.fine());
+    lattice::require_shape(b, "two_level: b", lattice::spinor_components, *p_.fine());
     if (!options_.coarse_level) return smooth_.from_zero(x, b, options_.sweeps);
     p_.restrict(bc_, b);                     // b_c = P^dagger b
     const comm::status s = solve_(xc_, bc_); // D_c x_c = b_c

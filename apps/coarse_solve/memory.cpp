@@ -43,11 +43,12 @@ double lexicographic_bytes(const coordinate& extents) {
 
 /// Bytes per place of the blocked order, which has more places than sites if lanes stay empty.
 double blocked_bytes(const settings& s, int directions) {
-    const double d = links + 2 * clover; // the clover term and its inverse
+    const double d = links + clover;
     const double x_and_b = 2 * spinor, krylov = spinor * (2 * s.solver.restart_length + 1);
     const double fp64 = d + krylov + x_and_b;
 
-    const double smoother = 2 * spinor, interpolation = spinor * s.solver.vectors;
+    const double smoother = clover + 2 * spinor; // the term with its inverse; two fields
+    const double interpolation = spinor * s.solver.vectors;
     const double fp32 = d + x_and_b + smoother + interpolation;
     const double test_vectors = spinor * (s.solver.vectors + 1), column = spinor;
     const double images = spinor * columns_at_once * (directions + 1);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/dirac/clover_term.hpp>
 
+#include "clover_of_site.hpp"
+
 #include <halocline/dirac/gamma.hpp>
 
 #include <array>
@@ -39,33 +41,37 @@ su3 clover_leaves(const padded_links& u, const coordinate& x, int mu, int nu) {
 
 } // namespace
 
+std::array<std::complex<double>, clover_components / 2> clover_of_site(const padded_links& u, const coordinate& x,
+                                                                       const wilson_parameters& p) {
+    const auto& gamma = gamma_matrices();
+    std::array<std::complex<double>, clover_components / 2> blocks{};
+    for (int chirality = 0; chirality < 2; ++chirality)
+        for (int row = 0; row < 6; ++row) blocks[36 * chirality + 7 * row] = 4 + p.m0;
+
+    // each plane once, whichever way: swapping mu and nu changes the signs of gamma_mu gamma_nu and of Q - Q^+
+    for (int mu = dimensions - 1; mu > 0; --mu)
+        for (int nu = mu - 1; nu >= 0; --nu) {
+            const su3 q = clover_leaves(u, x, mu, nu), q_adjoint = adjoint(q);
+            for (int spin = 0; spin < 4; ++spin) {
+                // gamma_mu gamma_nu preserves the chirality: row `spin`, its one column and value.
+                const gamma_row left = gamma[mu][spin], right = gamma[nu][left.column];
+                const std::complex<double> factor = -p.csw / 16 * times(left.value, right.value);
+                auto* block = &blocks[36 * (spin / 2)];
+                const int row = 3 * (spin % 2), column = 3 * (right.column % 2);
+                for (int a = 0; a < 3; ++a)
+                    for (int b = 0; b < 3; ++b)
+                        block[6 * (row + a) + column + b] += times(factor, q[3 * a + b] - q_adjoint[3 * a + b]);
+            }
+        }
+    return blocks;
+}
+
 lattice::field<double> clover_term(const padded_links& links, const wilson_parameters& p) {
     // An antiperiodic sign cancels in every leaf; an open boundary removes the leaves that cross it.
     const padded_links u = with_boundaries(links, p.boundaries);
-    const auto& gamma = gamma_matrices();
     lattice::field<double> term(u.extents(), clover_components);
-
     for (std::int64_t site = 0; site < term.volume(); ++site) {
-        const coordinate x = lattice::lexicographic_coordinate(site, u.extents());
-        std::array<std::complex<double>, clover_components / 2> blocks{};
-        for (int chirality = 0; chirality < 2; ++chirality)
-            for (int row = 0; row < 6; ++row) blocks[36 * chirality + 7 * row] = 4 + p.m0;
-
-        // each plane once, whichever way: swapping mu and nu changes the signs of gamma_mu gamma_nu and of Q - Q^+
-        for (int mu = dimensions - 1; mu > 0; --mu)
-            for (int nu = mu - 1; nu >= 0; --nu) {
-                const su3 q = clover_leaves(u, x, mu, nu), q_adjoint = adjoint(q);
-                for (int spin = 0; spin < 4; ++spin) {
-                    // gamma_mu gamma_nu preserves the chirality: row `spin`, its one column and value.
-                    const gamma_row left = gamma[mu][spin], right = gamma[nu][left.column];
-                    const std::complex<double> factor = -p.csw / 16 * times(left.value, right.value);
-                    auto* block = &blocks[36 * (spin / 2)];
-                    const int row = 3 * (spin % 2), column = 3 * (right.column % 2);
-                    for (int a = 0; a < 3; ++a)
-                        for (int b = 0; b < 3; ++b)
-                            block[6 * (row + a) + column + b] += times(factor, q[3 * a + b] - q_adjoint[3 * a + b]);
-                }
-            }
+        const auto blocks = clover_of_site(u, lattice::lexicographic_coordinate(site, u.extents()), p);
         for (int c = 0; c < clover_components / 2; ++c) {
             term.at(site, 2 * c) = blocks[c].real();
             term.at(site, 2 * c + 1) = blocks[c].imag();

@@ -4,6 +4,7 @@
 #include "require_ranks.hpp"
 
 #include <halocline/base/enumerators.hpp>
+#include <halocline/lattice/field_shape.hpp>
 
 #include <cstring>
 #include <string>
@@ -31,16 +32,6 @@ coordinate global_site(const lattice::box& local, coordinate x) {
     return x;
 }
 
-/// Err: input_error: links on a box of other extents, or with another number of components.
-void require_links(const lattice::gauge_field& links, const coordinate& extents) {
-    const lattice::site_order* const order = links.shared_order().get();
-    if (order != nullptr && order->extents() == extents && links.components() == lattice::gauge_components) return;
-    throw input_error("padded_links: a gauge field of " + std::to_string(links.components()) + " components on " +
-                      (order != nullptr ? "a box of " + lattice::to_string(order->extents()) : "no box") +
-                      "; must have " + std::to_string(lattice::gauge_components) + " on the local box of " +
-                      lattice::to_string(extents));
-}
-
 } // namespace
 
 padded_links::padded_links(const comm::job& j, const lattice::decomposition& cut, const lattice::gauge_field& links)
@@ -48,7 +39,7 @@ padded_links::padded_links(const comm::job& j, const lattice::decomposition& cut
     j.collectively([&] {
         require_ranks(j, cut, "padded_links");
         local_ = cut.local_box(j.rank());
-        require_links(links, local_.extents);
+        lattice::require_shape(links, "padded_links: the gauge field", {lattice::gauge_components, local_.extents});
         stride_[0] = 1;
         for (int nu = 0; nu < dimensions; ++nu)
             stride_[nu + 1] = stride_[nu] * static_cast<std::size_t>(local_.extents[nu] + 2);

@@ -6,9 +6,9 @@
 #include <halocline/base/error.hpp>
 #include <halocline/dirac/clover_term.hpp>
 #include <halocline/dirac/gamma.hpp>
+#include <halocline/lattice/field_shape.hpp>
 
 #include <complex>
-#include <string>
 
 namespace halocline::dirac {
 
@@ -46,34 +46,22 @@ spinor rotate(const su3& u, const spinor& psi) {
     return chi;
 }
 
-halo::plan_options plan_of(const wilson_parameters& p) {
+/// Collective.  Err: as the operator's constructor.
+halo::plan checked_plan(const comm::job& j, const lattice::decomposition& cut, const padded_links& links,
+                        const wilson_parameters& p) {
+    require_operator_input(j, cut, links, p);
     halo::plan_options options;
     options.name = "reference spinors";
     options.boundaries = p.boundaries;
     options.bytes_per_site = lattice::spinor_components * sizeof(double);
-    return options;
-}
-
-/// Err: input_error: a field on other extents, or with another number of components or lanes.
-void require_spinors(const lattice::field<double>& psi, const char* name, const coordinate& extents) {
-    const lattice::site_order* const order = psi.shared_order().get();
-    if (order != nullptr && order->extents() == extents && order->lane_width() == 1 &&
-        psi.components() == lattice::spinor_components)
-        return;
-    throw input_error(std::string("reference_operator: field ") + name + " has " + std::to_string(psi.components()) +
-                      " components on " +
-                      (order != nullptr ? "a box of " + lattice::to_string(order->extents()) + " in " +
-                                              std::to_string(order->lane_width()) + " lanes"
-                                        : "no box") +
-                      "; must have " + std::to_string(lattice::spinor_components) + " on the local box of " +
-                      lattice::to_string(extents) + " in one lane");
+    return {j, cut, options};
 }
 
 } // namespace
 
 reference_operator::reference_operator(const comm::job& j, const lattice::decomposition& cut, const padded_links& links,
                                        const wilson_parameters& p)
-    : job_((require_operator_input(j, cut, links, p), j)), boundaries_(p.boundaries), spinors_(j, cut, plan_of(p)) {
+    : job_(j), boundaries_(p.boundaries), spinors_(checked_plan(j, cut, links, p)) {
     j.collectively([&] {
         links_ = with_boundaries(links, p.boundaries);
         diagonal_ = clover_term(links, p);
@@ -83,8 +71,9 @@ reference_operator::reference_operator(const comm::job& j, const lattice::decomp
 void reference_operator::apply(lattice::field<double>& y, const lattice::field<double>& x) {
     const coordinate& n = links_->extents();
     job_.collectively([&] {
-        require_spinors(x, "x", n);
-        require_spinors(y, "y", n);
+        const lattice::field_shape spinors{lattice::spinor_components, n, lattice::site_orders::one_lane};
+        lattice::require_shape(x, "reference_operator: field x", spinors);
+        lattice::require_shape(y, "reference_operator: field y", spinors);
         if (&x == &y) throw input_error("reference_operator: y = D x needs two fields, but y is x");
     });
     spinors_.start(x);

@@ -6,26 +6,16 @@
 #include "require_ranks.hpp"
 
 #include <halocline/base/error.hpp>
+#include <halocline/lattice/field_shape.hpp>
 
 #include <numbers>
 #include <string>
 
 namespace halocline::dirac {
-namespace {
-
-/// Has it spinors, each at its site's place in storage?
-bool holds_spinors(const lattice::field<double>& psi) {
-    return psi.shared_order() != nullptr && psi.order().lane_width() == 1 &&
-           psi.components() == lattice::spinor_components;
-}
-
-} // namespace
 
 void change_spin_basis(lattice::field<double>& psi) {
-    if (!holds_spinors(psi))
-        throw input_error("change_spin_basis(): a field of " + std::to_string(psi.components()) + " components in " +
-                          std::to_string(psi.shared_order() ? psi.order().lane_width() : 0) + " lanes; must have " +
-                          std::to_string(lattice::spinor_components) + " in one lane");
+    lattice::require_shape(psi, "change_spin_basis(): its field",
+                           {.components = lattice::spinor_components, .orders = lattice::site_orders::one_lane});
     constexpr double plus = 1 / std::numbers::sqrt2;
     constexpr int reals_per_spin = lattice::spinor_components / 4;
     for (std::int64_t site = 0; site < psi.volume(); ++site)
@@ -83,14 +73,13 @@ void write_spinors(const comm::job& j, const lattice::decomposition& cut, const 
     });
     lattice::spinor_totals mine;
     write_parts(j, [&] {
-        if (!holds_spinors(psi)) { // refused, with what is wrong
-            mine = writer.write(cut.local_box(j.rank()), psi);
-            return;
-        }
+        const lattice::box local = cut.local_box(j.rank());
+        lattice::require_shape(psi, "write_spinors(): its field",
+                               {lattice::spinor_components, local.extents, lattice::site_orders::lexicographic});
         lattice::field<double> changed(psi.shared_order(), psi.components());
         changed.copy_from(psi);
         change_spin_basis(changed);
-        mine = writer.write(cut.local_box(j.rank()), changed);
+        mine = writer.write(local, changed);
     });
     const lattice::spinor_totals totals = reduce_totals(j, mine);
     j.collectively([&] {

@@ -13,12 +13,13 @@ using lattice::side;
 
 namespace {
 
-/// Colour of the block that holds a site of the global lattice.
-int colour_of(const lattice::block_layout& b, const coordinate& global_site) {
-    if (!b.two_colours) return 0;
+/// Is a site of the global lattice in a block of this colour?
+bool is_in(block_colour colour, const lattice::block_layout& b, const coordinate& global_site) {
+    if (colour == block_colour::all) return true;
     coordinate block{};
     for (int mu = 0; mu < dimensions; ++mu) block[mu] = global_site[mu] / b.block[mu];
-    return lattice::parity(block);
+    const bool black = b.two_colours && lattice::parity(block) == 1;
+    return black == (colour == block_colour::black);
 }
 
 /// One list, group by group: the outer indices at which some lane has an entry in `entries` ([site], -1: none).
@@ -43,10 +44,6 @@ List list_of(const lattice::site_order& order, const std::vector<std::int32_t>& 
 
 } // namespace
 
-bool in_source_set(const lattice::block_layout& b, int set, const coordinate& global) {
-    return set == 0 || source_set(colour_of(b, global)) == set;
-}
-
 surface_map::surface_map(const lattice::decomposition& cut, int rank, std::shared_ptr<const lattice::site_order> order)
     : cut_(cut), order_(std::move(order)), origin_(cut.local_box(rank).origin), extents_(cut.local_box(rank).extents) {}
 
@@ -62,7 +59,7 @@ std::vector<std::int32_t> surface_map::places_in_message(face f, const halo::pla
 }
 
 /// [site]: index of its source among the ghosts behind face f, -1: it has none there.
-std::vector<std::int32_t> surface_map::places_among_ghosts(int set, face f, const halo::plan& plan) const {
+std::vector<std::int32_t> surface_map::places_among_ghosts(block_colour sources, face f, const halo::plan& plan) const {
     std::vector<std::int32_t> places(static_cast<std::size_t>(order_->volume()), -1);
     if (plan.message_of(f) < 0) return places;
     // ghosts have the same order as in the message
@@ -76,19 +73,34 @@ std::vector<std::int32_t> surface_map::places_among_ghosts(int set, face f, cons
         source[f.mu] += f.end == side::high ? 1 : -1;
         for (int mu = 0; mu < dimensions; ++mu) source[mu] += origin_[mu];
         source = lattice::wrapped(source, cut_.global());
-        if (in_source_set(*order_->blocks(), set, source)) places[lattice::lexicographic_index(x, extents_)] = ghosts++;
+        if (is_in(sources, *order_->blocks(), source)) places[lattice::lexicographic_index(x, extents_)] = ghosts++;
     }
     return places;
 }
 
-surface_lists surface_map::lists(int set, const halo::plan& plan) const {
+surface_lists surface_map::lists(block_colour sources, const halo::plan& plan) const {
     surface_lists s;
     for (int index = 0; index < lattice::faces; ++index) {
         const face f = lattice::face_of(index);
         s.to_message[index] = list_of<kernels::surface_sources>(*order_, places_in_message(f, plan));
-        s.from_ghosts[index] = list_of<kernels::surface_targets>(*order_, places_among_ghosts(set, f, plan));
+        s.from_ghosts[index] = list_of<kernels::surface_targets>(*order_, places_among_ghosts(sources, f, plan));
     }
     return s;
+}
+
+std::unique_ptr<surface_exchange> make_surface_exchange(const comm::job& j, const lattice::decomposition& cut,
+                                                        const std::shared_ptr<const lattice::site_order>& order,
+                                                        block_colour sources, std::size_t half_spinor_bytes) {
+    halo::plan_options options;
+    options.bytes_per_site = half_spinor_bytes;
+    options.name = "surfaces";
+    if (sources != block_colour::all) {
+        options.name += sources == block_colour::red ? " of red blocks" : " of black blocks";
+        options.select = [b = *order->blocks(), sources](const coordinate& x) { return is_in(sources, b, x); };
+    }
+    std::unique_ptr<surface_exchange> made(new surface_exchange{sources, {j, cut, options}, {}});
+    j.collectively([&] { made->lists = surface_map(cut, j.rank(), order).lists(sources, made->plan); });
+    return made;
 }
 
 } // namespace halocline::dirac

@@ -6,23 +6,18 @@
 
 #include "wilson_clover_kernels.hpp"
 
+#include <halocline/comm/job.hpp>
+#include <halocline/dirac/block_colour.hpp>
 #include <halocline/halo/plan.hpp>
 #include <halocline/lattice/decomposition.hpp>
 #include <halocline/lattice/site_order.hpp>
 
 #include <array>
+#include <cstddef>
 #include <memory>
 #include <vector>
 
 namespace halocline::dirac {
-
-/// Which blocks' sites are sources of an exchange: all of them, those of colour 0, those of colour 1.
-inline constexpr int source_sets = 3;
-/// colour < 0: all.
-constexpr int source_set(int colour) { return colour < 0 ? 0 : 1 + colour; }
-
-/// Whether a site of the global lattice is a source of this set.
-bool in_source_set(const lattice::block_layout& b, int set, const lattice::coordinate& global);
 
 /// Sources and targets of half-spinors, by face of the destination.
 struct surface_lists {
@@ -35,16 +30,29 @@ class surface_map {
     /// Pre: order is blocked, for the local box of `rank`.
     surface_map(const lattice::decomposition& cut, int rank, std::shared_ptr<const lattice::site_order> order);
 
-    /// The lists for one set of sources, whose messages are those of `plan`.
-    [[nodiscard]] surface_lists lists(int set, const halo::plan& plan) const;
+    /// The lists for sources in blocks of a colour, whose messages are those of `plan`.
+    [[nodiscard]] surface_lists lists(block_colour sources, const halo::plan& plan) const;
 
   private:
     [[nodiscard]] std::vector<std::int32_t> places_in_message(lattice::face f, const halo::plan& plan) const;
-    [[nodiscard]] std::vector<std::int32_t> places_among_ghosts(int set, lattice::face f, const halo::plan& plan) const;
+    [[nodiscard]] std::vector<std::int32_t> places_among_ghosts(block_colour sources, lattice::face f,
+                                                                const halo::plan& plan) const;
 
     lattice::decomposition cut_;
     std::shared_ptr<const lattice::site_order> order_;
     lattice::coordinate origin_, extents_;
 };
+
+/// The exchange of half-spinors whose sources are in blocks of a colour.
+struct surface_exchange {
+    block_colour sources;
+    halo::plan plan;
+    surface_lists lists;
+};
+/// Collective.  `order`: of this rank's box, blocked.  `half_spinor_bytes`: of a site in a message.
+/// Err: on every rank: out_of_memory; slab_full; job_error.
+std::unique_ptr<surface_exchange> make_surface_exchange(const comm::job& j, const lattice::decomposition& cut,
+                                                        const std::shared_ptr<const lattice::site_order>& order,
+                                                        block_colour sources, std::size_t half_spinor_bytes);
 
 } // namespace halocline::dirac

@@ -2,18 +2,15 @@
 #include <halocline/dirac/wilson_clover.hpp>
 
 #include "block_stencil.hpp"
-#include "clover_blocks.hpp"
 #include "operator_input.hpp"
-#include "surface_map.hpp"
-#include "wilson_clover_kernels.hpp"
+#include "packed_clover.hpp"
+#include "wilson_clover_impl.hpp"
+
+#include <halocline/base/error.hpp>
 
 #include <algorithm>
-#include <array>
-#include <new>
-#include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace halocline::dirac {
 
@@ -28,19 +25,6 @@ namespace {
 /// time).
 constexpr int reals_per_site = kernels::site_link_reals + kernels::site_clover_reals + 2 * kernels::spinor_reals;
 constexpr std::int64_t cached_bytes = std::int64_t{8} << 20;
-
-struct aligned_delete {
-    template <class T>
-    void operator()(T* p) const {
-        ::operator delete[](p, std::align_val_t{lattice::field_alignment});
-    }
-};
-template <class T>
-using aligned_array = std::unique_ptr<T[], aligned_delete>;
-template <class T>
-aligned_array<T> make_aligned(std::size_t size) {
-    return aligned_array<T>(new (std::align_val_t{lattice::field_alignment}) T[size]());
-}
 
 /// Err: input_error: no order, not a blocked one, or of another box, which may have the same extents.
 void require_order_of(const lattice::site_order* order, const lattice::box& local, const coordinate& global) {
@@ -60,118 +44,50 @@ void require_order_of(const lattice::site_order* order, const lattice::box& loca
                           lattice::to_string(local.origin) + " of a lattice of " + lattice::to_string(global));
 }
 
-} // namespace
-
 template <class T>
-struct wilson_clover<T>::impl {
-    impl(const comm::job& j, const lattice::decomposition& cut, const padded_links& links, const wilson_parameters& p,
-         std::shared_ptr<const lattice::site_order> site_order);
-
-    [[nodiscard]] const block_layout& blocks() const { return *order->blocks(); }
-    /// Groups of one colour, or all for colour < 0: [first, last).
-    [[nodiscard]] std::array<int, 2> groups(int colour) const {
-        const int zero = blocks().groups[0], one = blocks().groups[1];
-        if (colour < 0) return {0, zero + one};
-        return colour == 0 ? std::array{0, zero} : std::array{zero, zero + one};
-    }
-    /// Whether blocks of this rank are sources, in this set, of hops into the blocks of a group.
-    [[nodiscard]] bool has_sources_between(int set, int group) const {
-        if (set == 0) return true;
-        const int colour = set - 1; // that of the sources
-        return blocks().two_colours ? colour != (group < blocks().groups[0] ? 0 : 1) : colour == 0;
-    }
-    /// First real of a group in a field of `components`.
-    [[nodiscard]] std::int64_t group_offset(int group, int components) const {
-        return std::int64_t{group} * blocks().sites_per_group * components * order->lane_width();
-    }
-
-    void fill_links(const padded_links& links, const wilson_parameters& p);
-
-    std::shared_ptr<const lattice::site_order> order;
-    kernels::table<T> kernel;
-    kernels::block_stencil<T> stencil;
-    kernels::lane_sources<T> between; ///< from blocks of this rank
-    bool from_memory = false;         ///< apply() reads too much for a cache
-    lattice::field<T> links_half;     ///< -1/2 U with boundary signs: [outer][mu][18][W]
-    clover_blocks<T> local;           ///< the site-local term
-    aligned_array<T> work;            ///< spinors of one group
-
-    /// Everything that depends on which blocks are sources.
-    struct surfaces {
-        std::unique_ptr<halo::plan> plan;
-        surface_lists lists;
-    };
-    std::array<surfaces, source_sets> sets;
-
-    /// What hops are added to, and which of them.
-    struct targets {
-        lattice::field<T>& y;
-        int first_group, last_group;
-        unsigned faces;
-        T scale;
-    };
-    [[nodiscard]] targets targets_of(lattice::field<T>& y, int colour, unsigned faces, T scale) const {
-        const auto [first, last] = groups(colour);
-        return {y, first, last, faces, scale};
-    }
-    void add_between(const targets& to, int set, const lattice::field<T>& x) const;
-    void add_ghosts(const targets& to, int set) const;
-};
-
-template <class T>
-wilson_clover<T>::impl::impl(const comm::job& j, const lattice::decomposition& cut, const padded_links& links,
-                             const wilson_parameters& p, std::shared_ptr<const lattice::site_order> site_order)
-    : order(std::move(site_order)) {
-    j.collectively([&] { require_order_of(order.get(), cut.local_box(j.rank()), cut.global()); });
-    j.agree("the blocks of the Wilson operator", lattice::to_string(blocks().block));
-    std::optional<surface_map> map;
-    j.collectively([&] {
-        kernel = kernels::for_lane_width<T>(order->lane_width());
-        stencil = make_stencil<T>(blocks(), kernel.vectors);
-        between = sources_between<T>(blocks(), cut.rank_grid(), kernel.vectors);
-        fill_links(links, p);
-        from_memory = group_offset(blocks().groups[0] + blocks().groups[1], reals_per_site) *
-                          static_cast<std::int64_t>(sizeof(T)) >
-                      cached_bytes;
-        work = make_aligned<T>(static_cast<std::size_t>(group_offset(1, kernels::spinor_reals)));
-        map.emplace(cut, j.rank(), order);
-    });
-    try {
-        j.collectively([&] { local = make_clover_blocks<T>(order, links, p); });
-    } catch (const input_error& e) { // on every rank; all other input was checked before
-        throw singular_local_term(e.what());
-    }
-    for (int set = 0; set < source_sets; ++set) {
-        halo::plan_options options;
-        options.name = set == 0 ? "surfaces" : set == 1 ? "surfaces of colour 0" : "surfaces of colour 1";
-        options.bytes_per_site = kernels::half_spinor_reals * sizeof(T);
-        if (set > 0) options.select = [b = blocks(), set](const coordinate& x) { return in_source_set(b, set, x); };
-        sets[set].plan = std::make_unique<halo::plan>(j, cut, options);
-        j.collectively([&] { sets[set].lists = map->lists(set, *sets[set].plan); });
-    }
-}
-
-template <class T>
-void wilson_clover<T>::impl::fill_links(const padded_links& links, const wilson_parameters& p) {
-    const padded_links u = with_boundaries(links, p.boundaries);
-    links_half = lattice::field<T>(order, kernels::site_link_reals);
-    for (std::int64_t site = 0; site < order->volume(); ++site) {
-        const coordinate x = lattice::lexicographic_coordinate(site, order->extents());
+lattice::field<T> minus_half(std::shared_ptr<const lattice::site_order> order, const padded_links& u) {
+    lattice::field<T> links(std::move(order), kernels::site_link_reals);
+    for (std::int64_t site = 0; site < links.volume(); ++site) {
+        const coordinate x = lattice::lexicographic_coordinate(site, u.extents());
         for (int mu = 0; mu < dimensions; ++mu) {
             const su3& link = u(x, mu);
             for (int e = 0; e < 9; ++e) {
                 const int component = kernels::link_reals * mu + 2 * e;
-                links_half.at(site, component) = static_cast<T>(-0.5 * link[e].real());
-                links_half.at(site, component + 1) = static_cast<T>(-0.5 * link[e].imag());
+                links.at(site, component) = static_cast<T>(-0.5 * link[e].real());
+                links.at(site, component + 1) = static_cast<T>(-0.5 * link[e].imag());
             }
         }
     }
+    return links;
+}
+
+} // namespace
+
+template <class T>
+wilson_clover<T>::impl::impl(const comm::job& j, const lattice::decomposition& of_cut, const padded_links& links,
+                             const wilson_parameters& p, std::shared_ptr<const lattice::site_order> site_order)
+    : job(j), cut(of_cut), parameters(p), order(std::move(site_order)) {
+    require_operator_input(j, cut, links, p);
+    j.collectively([&] { require_order_of(order.get(), cut.local_box(j.rank()), cut.global()); });
+    j.agree("the blocks of the Wilson operator", lattice::to_string(blocks().block));
+    j.collectively([&] {
+        kernel = kernels::for_lane_width<T>(order->lane_width());
+        stencil = make_stencil<T>(blocks(), kernel.vectors);
+        between = sources_between<T>(blocks(), cut.rank_grid(), kernel.vectors);
+        const padded_links u = with_boundaries(links, p.boundaries);
+        minus_half_links = minus_half<T>(order, u);
+        clover = packed_clover<T>(order, u, p);
+        from_memory = group_offset(blocks().groups[0] + blocks().groups[1], reals_per_site) *
+                          static_cast<std::int64_t>(sizeof(T)) >
+                      cached_bytes;
+    });
+    surfaces = make_surface_exchange(j, cut, order, block_colour::all, kernels::half_spinor_reals * sizeof(T));
 }
 
 template <class T>
 wilson_clover<T>::wilson_clover(const comm::job& j, const lattice::decomposition& cut, const padded_links& links,
                                 const wilson_parameters& p, std::shared_ptr<const lattice::site_order> order)
-    : impl_((require_operator_input(j, cut, links, p), std::make_unique<impl>(j, cut, links, p, std::move(order)))) {}
+    : impl_(std::make_unique<impl>(j, cut, links, p, std::move(order))) {}
 template <class T>
 wilson_clover<T>::~wilson_clover() = default;
 template <class T>
@@ -183,109 +99,112 @@ const std::shared_ptr<const lattice::site_order>& wilson_clover<T>::order() cons
 }
 
 template <class T>
-void wilson_clover<T>::impl::add_between(const targets& to, int set, const lattice::field<T>& x) const {
+void wilson_clover<T>::impl::add_between(const targets& to, block_colour sources, const lattice::field<T>& x) const {
     for (int g = to.first_group; g < to.last_group; ++g)
-        if (has_sources_between(set, g))
-            kernel.add_between(stencil, between, to.faces, g, links_half.data(), to.y.data(), x.data(), to.scale);
+        if (has_sources_between(sources, g))
+            kernel.add_between(stencil, between, to.faces, g, minus_half_links.data(), to.y.data(), x.data(), to.scale);
 }
 
 template <class T>
-void wilson_clover<T>::impl::add_ghosts(const targets& to, int set) const {
-    const surfaces& s = sets[set];
+void wilson_clover<T>::impl::add_ghosts(const targets& to, const surface_exchange& exchange) const {
     // group by group, so that all faces of a group find its links and spinors in cache
     for (int g = to.first_group; g < to.last_group; ++g)
         for (int f = 0; f < lattice::faces; ++f)
-            if ((to.faces >> f & 1) != 0 && s.plan->message_of(lattice::face_of(f)) >= 0)
-                kernel.consume[f](s.lists.from_ghosts[f], g, g + 1, links_half.data(), to.y.data(),
-                                  reinterpret_cast<const T*>(s.plan->ghost(lattice::face_of(f))), to.scale);
+            if ((to.faces >> f & 1) != 0 && exchange.plan.message_of(lattice::face_of(f)) >= 0)
+                kernel.consume[f](exchange.lists.from_ghosts[f], g, g + 1, minus_half_links.data(), to.y.data(),
+                                  reinterpret_cast<const T*>(exchange.plan.ghost(lattice::face_of(f))), to.scale);
 }
 
 template <class T>
 comm::status wilson_clover<T>::apply(lattice::field<T>& y, const lattice::field<T>& x) noexcept {
-    const impl& d = *impl_;
+    impl& d = *impl_;
+    if (!d.takes(x)) return d.refuse(*d.surfaces, "x of apply()");
+    if (!d.takes(y)) return d.refuse(*d.surfaces, "y of apply()");
     y.mark_written();
-    const auto [first, last] = d.groups(-1);
+    const auto [first, last] = d.groups(block_colour::all);
     surface hops = start_surface(x);
     for (int g = first; g < last; ++g) // while the messages travel
-        d.kernel.apply(d.stencil, &d.between, g, d.links_half.data(), d.local.clover.data(), y.data(), x.data(),
+        d.kernel.apply(d.stencil, &d.between, g, d.minus_half_links.data(), d.clover.data(), y.data(), x.data(),
                        d.from_memory);
     const comm::status arrived = hops.finish();
-    if (arrived == comm::status::ok) d.add_ghosts(d.targets_of(y, -1, kernels::all_faces, T{1}), source_set(-1));
+    if (arrived == comm::status::ok)
+        d.add_ghosts(d.targets_of(y, block_colour::all, kernels::all_faces, T{1}), *d.surfaces);
     return arrived;
 }
 
 template <class T>
-void wilson_clover<T>::apply_block(lattice::field<T>& y, const lattice::field<T>& x) const noexcept {
+void wilson_clover<T>::apply_block(lattice::field<T>& y, const lattice::field<T>& x) const {
     const impl& d = *impl_;
+    d.require(x, "wilson_clover: x of apply_block()");
+    d.require(y, "wilson_clover: y of apply_block()");
     y.mark_written();
-    const auto [first, last] = d.groups(-1);
+    const auto [first, last] = d.groups(block_colour::all);
     for (int g = first; g < last; ++g)
-        d.kernel.apply(d.stencil, nullptr, g, d.links_half.data(), d.local.clover.data(), y.data(), x.data(),
+        d.kernel.apply(d.stencil, nullptr, g, d.minus_half_links.data(), d.clover.data(), y.data(), x.data(),
                        d.from_memory);
 }
 
 template <class T>
-typename wilson_clover<T>::surface wilson_clover<T>::start_surface(const lattice::field<T>& x, int colour) noexcept {
-    impl& d = *impl_;
-    const int set = source_set(colour);
-    typename impl::surfaces& s = d.sets[set];
-    const auto [first_group, last_group] = d.groups(colour);
-    s.plan->start([&](int message, std::int64_t first, std::int64_t last, std::byte* target) {
-        const int f = s.plan->messages()[message].where.opposite().index();
-        d.kernel.produce[f](s.lists.to_message[f], first_group, last_group, d.links_half.data(), x.data(),
+typename wilson_clover<T>::surface wilson_clover<T>::start_surface(const lattice::field<T>& x) noexcept {
+    return {*impl_, *impl_->surfaces, x};
+}
+
+template <class T>
+wilson_clover<T>::surface::surface(impl& d, surface_exchange& exchange, const lattice::field<T>& x) noexcept
+    : d_(&d), exchange_(&exchange), x_(d.takes(x) ? &x : nullptr) {
+    if (x_ == nullptr) {
+        (void)d.refuse(exchange, "x of start_surface()");
+        return;
+    }
+    const auto [first_group, last_group] = d.groups(exchange.sources);
+    exchange.plan.start([&](int message, std::int64_t first, std::int64_t last, std::byte* target) {
+        const int f = exchange.plan.messages()[message].where.opposite().index();
+        d.kernel.produce[f](exchange.lists.to_message[f], first_group, last_group, d.minus_half_links.data(), x.data(),
                             reinterpret_cast<T*>(target), first, last);
     });
-    return {d, x, set};
 }
 
 template <class T>
 comm::status wilson_clover<T>::surface::finish() noexcept {
-    return d_->sets[set_].plan->finish();
+    return exchange_->plan.finish();
 }
 
 template <class T>
-void wilson_clover<T>::surface::add_to(lattice::field<T>& y, int target_colour, unsigned faces,
-                                       T scale) const noexcept {
+void wilson_clover<T>::surface::add_to(lattice::field<T>& y, block_colour targets, unsigned faces, T scale) const {
+    d_->require(y, "wilson_clover: y of add_to()");
     y.mark_written();
-    const auto to = d_->targets_of(y, target_colour, faces, scale);
-    d_->add_between(to, set_, *x_);
-    d_->add_ghosts(to, set_);
+    const auto to = d_->targets_of(y, targets, faces, scale);
+    d_->add_between(to, exchange_->sources, *x_);
+    d_->add_ghosts(to, *exchange_);
 }
 
 template <class T>
-comm::status wilson_clover<T>::surface::finish_and_add_to(lattice::field<T>& y, int target_colour, T scale) noexcept {
+comm::status wilson_clover<T>::surface::finish_and_add_to(lattice::field<T>& y, block_colour targets,
+                                                          T scale) noexcept {
+    if (x_ == nullptr) return finish();
+    if (!d_->takes(y)) return d_->refuse(*exchange_, "y of finish_and_add_to()");
     y.mark_written();
-    const auto to = d_->targets_of(y, target_colour, kernels::all_faces, scale);
-    d_->add_between(to, set_, *x_);
+    const auto to = d_->targets_of(y, targets, kernels::all_faces, scale);
+    d_->add_between(to, exchange_->sources, *x_);
     const comm::status arrived = finish();
-    if (arrived == comm::status::ok) d_->add_ghosts(to, set_);
+    if (arrived == comm::status::ok) d_->add_ghosts(to, *exchange_);
     return arrived;
 }
 
 template <class T>
-void wilson_clover<T>::block_solve(lattice::field<T>& x, lattice::field<T>& r, lattice::field<T>& update, int colour,
-                                   int steps) const noexcept {
-    const impl& d = *impl_;
-    for (lattice::field<T>* written : {&x, &r, &update}) written->mark_written();
-    const auto [first, last] = d.groups(colour);
-    for (int g = first; g < last; ++g) {
-        const std::int64_t spinors = d.group_offset(g, kernels::spinor_reals);
-        d.kernel.solve(d.stencil, d.links_half.data() + d.group_offset(g, kernels::site_link_reals),
-                       d.local.schur.data() + d.group_offset(g, kernels::site_clover_reals), x.data() + spinors,
-                       r.data() + spinors, update.data() + spinors, d.work.get(), steps, d.from_memory && g + 1 < last);
-    }
+std::string wilson_clover<T>::why_misused() const {
+    if (impl_->wrong_field == nullptr) return {};
+    return std::string(impl_->wrong_field) + " does not have 24 components in the operator's site order";
 }
 
 template <class T>
 halo::plan_statistics wilson_clover<T>::statistics() const {
-    halo::plan_statistics sum;
-    for (const auto& s : impl_->sets) sum += s.plan->statistics();
-    return sum;
+    return impl_->surfaces->plan.statistics();
 }
 
 template <class T>
 void wilson_clover<T>::reset_statistics() {
-    for (auto& s : impl_->sets) s.plan->reset_statistics();
+    impl_->surfaces->plan.reset_statistics();
 }
 
 template class wilson_clover<float>;

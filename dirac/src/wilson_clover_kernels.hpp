@@ -112,7 +112,7 @@ struct table {
     /// y += scale * hops over the faces in `mask` from other blocks of this rank, on one group.
     void (*add_between)(const block_stencil<T>& s, const lane_sources<T>& between, unsigned mask, int group,
                         const T* links, T* y, const T* x, T scale);
-    /// wilson_clover::block_solve on one group. `schur` holds D_ee on even sites and -1/D_oo on odd ones; `work` is one
+    /// schwarz_blocks::solve() on one group. `schur` holds D_ee on even sites and -1/D_oo on odd ones; `work` is one
     /// group of spinors. `fetch_next`: another group follows in memory, and is prefetched meanwhile.
     void (*solve)(const block_stencil<T>& s, const T* links, const T* schur, T* x, T* r, T* e, T* work, int steps,
                   bool fetch_next);

@@ -2,6 +2,7 @@
 #include "site_data.hpp"
 
 #include <halocline/base/error.hpp>
+#include <halocline/lattice/field_shape.hpp>
 
 namespace halocline::lattice {
 namespace {
@@ -23,17 +24,8 @@ uint128 lattice_bytes(const std::string& path, const std::string& head, const co
 }
 
 void check_field(const box& local, const field<double>& data, int components, const std::string& name) {
-    if (!data.shared_order())
-        throw input_error("a field without storage can't take the " + name + " of a local box " +
-                          to_string(local.extents) + ": it was made without a site order, or moved from");
-    const site_order& order = data.order();
-    bool lexicographic = order.lane_width() == 1;
-    for (std::int64_t s = 0; lexicographic && s < order.volume(); ++s) lexicographic = order.position(s) == s;
-    if (!lexicographic || order.extents() != local.extents || data.components() != components)
-        throw input_error("field of " + to_string(order.extents()) + " sites and " + std::to_string(data.components()) +
-                          " components can't take the " + name + " of a local box " + to_string(local.extents) +
-                          ": it must have its extents, lexicographic order and " + std::to_string(components) +
-                          " components");
+    require_shape(data, "the field for the " + name + " of a local box",
+                  {.components = components, .extents = local.extents, .orders = site_orders::lexicographic});
     for (int o : local.origin)
         if (o < 0) throw input_error("local box at " + to_string(local.origin) + ": its origin must not be negative");
 }

@@ -15,7 +15,7 @@ namespace {
 // Reals per pass: x, its partner and the accumulators stay in the first-level cache while the basis streams past.
 // A multiple of 2 lanes for every lane width up to 512.
 constexpr std::size_t chunk = 1024;
-// Number of products per global sum that fit on the stack.
+// Products that the largest global_sum holds, and that fit on the stack.
 constexpr std::size_t most_products = 512;
 
 // w = x and u = -i x: <v, x> = sum v w + i sum v u, over the reals of v.
@@ -34,28 +34,15 @@ void widen(const T* x, std::size_t n, std::size_t lanes, double* w, double* u) {
 
 template <class T>
 field_space<T>::field_space(std::shared_ptr<const lattice::site_order> order, int components, comm::global_sum& sum,
-                            int max_values, std::pmr::memory_resource* memory)
-    : order_(std::move(order)), components_(components), sum_(&sum),
-      max_values_(std::min(max_values, static_cast<int>(2 * most_products))), memory_(memory) {
+                            std::pmr::memory_resource* memory)
+    : order_(std::move(order)), components_(components), sum_(&sum), memory_(memory) {
     if (order_ == nullptr) throw input_error("field_space: no site order was given");
     if (components <= 0 || components % 2 != 0)
         throw input_error(std::string("field_space: ") + std::to_string(components) +
                           " real components; complex fields need an even number, at least 2");
-    if (max_values < 2)
-        throw input_error(std::string("field_space: a global sum of ") + std::to_string(max_values) +
+    if (sum.max_values() < 2)
+        throw input_error(std::string("field_space: a global sum of ") + std::to_string(sum.max_values()) +
                           " values can't hold one complex product; give it at least 2");
-}
-
-template <class T>
-void field_space<T>::refuse(const vector& x) const {
-    const auto shape = [](int components, const lattice::site_order* order) {
-        if (order == nullptr) return std::string("no storage");
-        return std::to_string(components) + " components on a box of " + lattice::to_string(order->extents()) +
-               (order->lane_width() > 1 ? " in " + std::to_string(order->lane_width()) + " lanes" : "");
-    };
-    const std::string its = shape(x.components(), x.shared_order().get()), wanted = shape(components_, order_.get());
-    throw input_error("field_space: a vector has " + its + (its == wanted ? " in another site order" : "") +
-                      ", those of the space have " + wanted);
 }
 
 template <class T>
@@ -111,7 +98,7 @@ comm::status field_space<T>::multi_dot(std::span<const vector> v, const vector& 
     require(x);
     for (const vector& y : v) require(y);
     const std::size_t n = x.values().size(), lanes = static_cast<std::size_t>(x.order().lane_width());
-    const std::size_t most = static_cast<std::size_t>(max_values_) / 2;
+    const std::size_t most = std::min(most_products, static_cast<std::size_t>(sum_->max_values()) / 2);
     alignas(64) double w[chunk], u[chunk];
     double p[most_products], q[most_products], values[2 * most_products];
     for (std::size_t first = 0; first < v.size(); first += most) {
@@ -140,7 +127,7 @@ comm::status field_space<T>::multi_dot(std::span<const vector> v, const vector& 
 }
 
 template <class T>
-comm::status field_space<T>::norm2(const vector& x, double& norm) {
+comm::status field_space<T>::norm(const vector& x, double& result) {
     require(x);
     // ||x||^2 = sum (factor x_l)^2 / factor^2
     auto squares = [&](double factor, double& square) {
@@ -158,7 +145,7 @@ comm::status field_space<T>::norm2(const vector& x, double& norm) {
     };
     double square = 0;
     comm::status s = squares(1, square);
-    norm = std::sqrt(square);
+    result = std::sqrt(square);
     // squares below 1e-280 may have lost digits, or all of them, to underflow
     const bool too_small = square < 1e-280, too_large = std::isinf(square);
     if (s != comm::status::ok || !(too_small || too_large)) return s;
@@ -166,7 +153,7 @@ comm::status field_space<T>::norm2(const vector& x, double& norm) {
     constexpr double down = 0x1p-600; // 2^40 squares of the largest number stay finite, and one of 1e154 normal
     const double factor = too_small ? up : down;
     s = squares(factor, square);
-    norm = std::sqrt(square) / factor;
+    result = std::sqrt(square) / factor;
     return s;
 }
 

@@ -28,8 +28,8 @@ struct problem {
             const amg::solver_options& options, int lane_width = 4)
         : cut(lattice::decomposition::even(global, rank_grid, block)), local(cut.local_box(j.rank())),
           links(j, cut, halocline_test::links_near_one(cut.local_box(j.rank()), cut.global(), 0.25)),
-          d(j, cut, links, {}, lattice::site_order::blocked(local, global, block, lane_width)),
-          hierarchy(j, cut, d, options), coarse(amg::coarse_decomposition(cut, block)),
+          d(j, cut, links, {}, lattice::site_order::blocked(local, global, block, lane_width)), blocks(d, links),
+          hierarchy(j, cut, blocks, options), coarse(amg::coarse_decomposition(cut, block)),
           coarse_local(coarse.local_box(j.rank())) {}
     [[nodiscard]] lattice::field<float> fine_field() const { return {d.order(), lattice::spinor_components}; }
     [[nodiscard]] lattice::field<float> coarse_field(std::uint32_t stream = 0) {
@@ -42,6 +42,7 @@ struct problem {
     lattice::box local;
     dirac::padded_links links;
     dirac::wilson_clover<float> d;
+    dirac::schwarz_blocks<float> blocks;
     amg::two_level hierarchy;
     lattice::decomposition coarse;
     lattice::box coarse_local;
@@ -339,7 +340,7 @@ TEST(CoarseOperator, MarksWhatItWritesAndSoDoesTheInterpolation) {
     const comm::job j = comm::job::single();
     problem p(j, {4, 4, 4, 4}, {1, 1, 1, 1}, {2, 2, 2, 2}, few_vectors(2));
     amg::coarse_operator& d = p.hierarchy.coarse();
-    const amg::aggregation& interpolation = p.hierarchy.interpolation();
+    amg::aggregation& interpolation = p.hierarchy.interpolation();
     lattice::field<float> fine = p.fine_field(), x = p.coarse_field(1), y = p.coarse_field(2),
                           half(d.half_order(), d.components()), other_half(d.half_order(), d.components());
     const auto marks = [](const lattice::field<float>& f, auto&& write) {

@@ -4,6 +4,7 @@
 #include <halocline/amg/sap_smoother.hpp>
 #include <halocline/comm/job.hpp>
 #include <halocline_test/global_fields.hpp>
+#include <halocline_test/refusal.hpp>
 
 #include <gtest/gtest.h>
 
@@ -25,7 +26,8 @@ struct problem {
     problem(const comm::job& j, const coordinate& global, const coordinate& rank_grid)
         : cut(lattice::decomposition::even(global, rank_grid, block)), local(cut.local_box(j.rank())),
           links(j, cut, halocline_test::links_near_one(local, global, 0.25)),
-          d(j, cut, links, {.m0 = 0.2}, lattice::site_order::blocked(local, global, block, 4)), x(make()), b(make()) {
+          d(j, cut, links, {.m0 = 0.2}, lattice::site_order::blocked(local, global, block, 4)), blocks(d, links),
+          x(make()), b(make()) {
         halocline_test::fill_random(b, local, global, 1);
     }
     [[nodiscard]] fp32_field make() const { return {d.order(), lattice::spinor_components}; }
@@ -48,6 +50,7 @@ struct problem {
     lattice::box local;
     dirac::padded_links links;
     dirac::wilson_clover<float> d;
+    dirac::schwarz_blocks<float> blocks;
     fp32_field x, b;
 };
 
@@ -63,7 +66,7 @@ class SapSmoother : public testing::TestWithParam<coordinate> { // the rank grid
 
 TEST_P(SapSmoother, LeavesNoResidualOnTheColourThatItSolvedLast) {
     run({4, 4, 4, 8}, [](problem& p) {
-        amg::sap_smoother smooth(p.d, until_blocks_are_solved);
+        amg::sap_smoother smooth(p.blocks, until_blocks_are_solved);
         ASSERT_TRUE(smooth.two_colours());
 
         ASSERT_EQ(smooth.from_zero(p.x, p.b, 1), comm::status::ok);
@@ -78,7 +81,7 @@ TEST_P(SapSmoother, LeavesNoResidualOnTheColourThatItSolvedLast) {
 TEST_P(SapSmoother, SweepsFromItsOwnResultGoOnWhereItStopped) {
     for (const coordinate& global : {coordinate{4, 4, 4, 8}, coordinate{6, 4, 4, 8}}) // two colours; additive
         run(global, [](problem& p) {
-            amg::sap_smoother smooth(p.d, 4);
+            amg::sap_smoother smooth(p.blocks, 4);
             fp32_field at_once = p.make(), one_sweep = p.make();
 
             ASSERT_EQ(smooth.from_zero(at_once, p.b, 3), comm::status::ok);
@@ -93,7 +96,7 @@ TEST_P(SapSmoother, SweepsFromItsOwnResultGoOnWhereItStopped) {
 
 TEST_P(SapSmoother, SolvesAllBlocksAtOnceWhereThereAreNoTwoColours) {
     run({6, 4, 4, 8}, [](problem& p) {
-        amg::sap_smoother smooth(p.d, until_blocks_are_solved);
+        amg::sap_smoother smooth(p.blocks, until_blocks_are_solved);
         ASSERT_FALSE(smooth.two_colours());
         fp32_field inside_blocks = p.make();
 
@@ -106,11 +109,27 @@ TEST_P(SapSmoother, SolvesAllBlocksAtOnceWhereThereAreNoTwoColours) {
 
 INSTANTIATE_TEST_SUITE_P(RankGrids, SapSmoother, testing::Values(coordinate{1, 1, 1, 1}, coordinate{1, 1, 1, 2}));
 
+TEST(SapSmootherOfOneRank, RefusesFieldsOfAnotherShape) {
+    const comm::job j = comm::job::single();
+    problem p(j, {4, 4, 4, 4}, {1, 1, 1, 1});
+    amg::sap_smoother smooth(p.blocks, 1);
+    fp32_field plain(p.local.extents, lattice::spinor_components);
+    const std::string wrong =
+        " has 24 components on a box of 4.4.4.4; must have 24 components on a box of 4.4.4.4 in 4 "
+        "lanes";
+
+    EXPECT_EQ(halocline_test::refusal([&] { (void)smooth.from_zero(plain, p.b, 1); }), "sap_smoother: x" + wrong);
+    EXPECT_EQ(halocline_test::refusal([&] { (void)smooth.from_zero(p.x, plain, 1); }), "sap_smoother: b" + wrong);
+    EXPECT_EQ(halocline_test::refusal([&] { (void)smooth.improve(plain, p.b, 1); }), "sap_smoother: x" + wrong);
+    EXPECT_EQ(halocline_test::refusal([&] { (void)smooth.improve(p.x, plain, 1); }), "sap_smoother: b" + wrong);
+    EXPECT_EQ(smooth.from_zero(p.x, p.b, 1), comm::status::ok);
+}
+
 /// Ghosts of a field that is written count as stale.
 TEST(SapSmootherOfOneRank, MarksWhatItWrites) {
     const comm::job j = comm::job::single();
     problem p(j, {4, 4, 4, 4}, {1, 1, 1, 1});
-    amg::sap_smoother smooth(p.d, 1);
+    amg::sap_smoother smooth(p.blocks, 1);
     const std::uint64_t before = p.x.version();
 
     ASSERT_EQ(smooth.from_zero(p.x, p.b, 1), comm::status::ok);

@@ -391,8 +391,8 @@ TEST(Solver, RefusesAFieldOfOneRankOnAll) {
         texts[j.rank()] = halocline_test::refusal([&] { static_cast<void>(solver.solve(x, b)); });
     });
 
-    EXPECT_EQ(texts[0], "amg::solver: field b has 12 components on a box of 4.4.4.4; must have 24 on the local box of "
-                        "4.4.4.4");
+    EXPECT_EQ(texts[0], "amg::solver: field b has 12 components on a box of 4.4.4.4; must have 24 components on a "
+                        "box of 4.4.4.4");
     EXPECT_EQ(texts[0], texts[1]);
 }
 

@@ -436,23 +436,23 @@ TEST(ReferenceOperator, RefusesFieldsOfAnotherShapeOnEveryRank) {
             if (j.rank() == 0) d.apply(y, x);
         });
     };
-    const std::string right = "; must have 24 on the local box of 4.4.4.4 in one lane";
+    const std::string right = "; must have 24 components on a box of 4.4.4.4 in one lane";
 
     EXPECT_EQ(refused([](auto& d, auto& x, auto&) {
                   spinor_field small({4, 4, 4, 2}, 24);
                   d.apply(small, x);
               }),
-              "reference_operator: field y has 24 components on a box of 4.4.4.2 in 1 lanes" + right);
+              "reference_operator: field y has 24 components on a box of 4.4.4.2" + right);
     EXPECT_EQ(refused([](auto& d, auto&, auto& y) {
                   spinor_field narrow({4, 4, 4, 4}, 12);
                   d.apply(y, narrow);
               }),
-              "reference_operator: field x has 12 components on a box of 4.4.4.4 in 1 lanes" + right);
+              "reference_operator: field x has 12 components on a box of 4.4.4.4" + right);
     EXPECT_EQ(refused([](auto& d, auto& x, auto&) {
                   spinor_field none;
                   d.apply(none, x);
               }),
-              "reference_operator: field y has 0 components on no box" + right);
+              "reference_operator: field y has no storage" + right);
     EXPECT_EQ(
         refused([&](auto& d, auto& x, auto&) {
             spinor_field blocked(lattice::site_order::blocked({{}, {4, 4, 4, 4}}, {4, 4, 4, 4}, {2, 2, 2, 2}, 4), 24);
@@ -475,12 +475,13 @@ TEST(PaddedLinks, RefuseACutForAnotherNumberOfRanksAndLinksOfAnotherShape) {
 
     EXPECT_EQ(refused({1, 1, 1, 1}, of_half), "padded_links: the lattice is cut over 1 rank, the job has 2");
     EXPECT_EQ(refused({1, 1, 2, 2}, of_half), "padded_links: the lattice is cut over 4 ranks, the job has 2");
-    EXPECT_EQ(refused({1, 1, 1, 2},
-                      [](int rank) {
-                          return gauge_field({4, 4, 4, rank == 1 ? 1 : 2}, lattice::gauge_components);
-                      }),
-              "padded_links: a gauge field of 72 components on a box of 4.4.4.1; must have 72 on the local box of "
-              "4.4.4.2");
+    EXPECT_EQ(
+        refused({1, 1, 1, 2},
+                [](int rank) {
+                    return gauge_field({4, 4, 4, rank == 1 ? 1 : 2}, lattice::gauge_components);
+                }),
+        "padded_links: the gauge field has 72 components on a box of 4.4.4.1; must have 72 components on a box of "
+        "4.4.4.2");
     EXPECT_EQ(refused({1, 1, 1, 2}, of_half), "accepted");
 }
 

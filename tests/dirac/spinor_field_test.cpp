@@ -96,11 +96,14 @@ TEST(SpinorField, OfAnotherShapeHasNoBasisToChange) {
     spinor_field none, narrow({2, 2, 2, 2}, 12), in_lanes(blocked, lattice::spinor_components);
 
     EXPECT_EQ(refusal([&] { dirac::change_spin_basis(none); }),
-              "change_spin_basis(): a field of 0 components in 0 lanes; must have 24 in one lane");
-    EXPECT_EQ(refusal([&] { dirac::change_spin_basis(narrow); }),
-              "change_spin_basis(): a field of 12 components in 1 lanes; must have 24 in one lane");
-    EXPECT_EQ(refusal([&] { dirac::change_spin_basis(in_lanes); }),
-              "change_spin_basis(): a field of 24 components in 4 lanes; must have 24 in one lane");
+              "change_spin_basis(): its field has no storage; must have 24 components in one lane");
+    EXPECT_EQ(
+        refusal([&] { dirac::change_spin_basis(narrow); }),
+        "change_spin_basis(): its field has 12 components on a box of 2.2.2.2; must have 24 components in one lane");
+    EXPECT_EQ(
+        refusal([&] { dirac::change_spin_basis(in_lanes); }),
+        "change_spin_basis(): its field has 24 components on a box of 4.4.4.4 in 4 lanes; must have 24 components in "
+        "one lane");
 }
 
 TEST(SpinorField, OfACutForAnotherNumberOfRanksIsNeitherReadNorWritten) {

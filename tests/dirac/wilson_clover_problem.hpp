@@ -3,6 +3,7 @@
 #pragma once
 
 #include <halocline/dirac/reference_operator.hpp>
+#include <halocline/dirac/schwarz_blocks.hpp>
 #include <halocline/dirac/wilson_clover.hpp>
 #include <halocline_test/global_fields.hpp>
 #include <halocline_test/worse.hpp>
@@ -10,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -20,6 +22,7 @@
 namespace halocline_test {
 
 using namespace halocline;
+using dirac::block_colour;
 using dirac::wilson_clover;
 using lattice::coordinate;
 using lattice::decomposition;
@@ -47,14 +50,17 @@ double difference(const field<A>& a, const field<B>& b) {
     return largest / scale;
 }
 
-/// Norm of x on the sites of blocks of one colour (colour < 0: all).
+inline constexpr std::array every_colour{block_colour::all, block_colour::red, block_colour::black};
+
+/// Norm of x on the sites of blocks of a colour.
 template <class T>
-double norm(const field<T>& x, int colour = -1) {
+double norm(const field<T>& x, block_colour colour = block_colour::all) {
     const lattice::block_layout& b = *x.order().blocks();
     double sum = 0;
     for (std::int64_t site = 0; site < x.volume(); ++site) {
         const std::int64_t group = x.order().position(site) / x.order().lane_width() / b.sites_per_group;
-        if (colour >= 0 && (group < b.groups[0] ? 0 : 1) != colour) continue;
+        const block_colour its = group < b.groups[0] ? block_colour::red : block_colour::black;
+        if (colour != block_colour::all && colour != its) continue;
         for (int c = 0; c < x.components(); ++c) sum += std::pow(static_cast<double>(x.at(site, c)), 2);
     }
     return std::sqrt(sum);
@@ -94,8 +100,8 @@ struct problem {
             dirac::wilson_parameters p = well_conditioned)
         : cut(decomposition::even(c.global, rank_grid, c.block)), rank(j.rank()), links(j, cut, warm_links(cut, rank)),
           reference(j, cut, links, p), plain(site_order::lexicographic(cut.local_box(rank).extents)),
-          order(site_order::blocked(cut.local_box(rank), c.global, c.block, lane_width)),
-          fast(j, cut, links, p, order) {}
+          order(site_order::blocked(cut.local_box(rank), c.global, c.block, lane_width)), fast(j, cut, links, p, order),
+          blocks(fast, links) {}
 
     [[nodiscard]] field<T> random(std::uint32_t stream) const {
         field<T> x(order, lattice::spinor_components);
@@ -118,6 +124,7 @@ struct problem {
     dirac::reference_operator reference;
     std::shared_ptr<const site_order> plain, order;
     wilson_clover<T> fast;
+    dirac::schwarz_blocks<T> blocks;
 };
 
 template <class T>
@@ -142,15 +149,15 @@ void expect_faces_sum_up(problem<T>& p) {
 
     auto all = p.fast.start_surface(x);
     ASSERT_EQ(all.finish(), comm::status::ok);
-    for (unsigned f = 0; f < lattice::faces; ++f) all.add_to(by_face, -1, 1U << f);
-    for (int target = 0; target < 2; ++target) {
+    for (unsigned f = 0; f < lattice::faces; ++f) all.add_to(by_face, block_colour::all, 1U << f);
+    for (const block_colour target : {block_colour::red, block_colour::black}) {
         all.add_to(halves, target, 0x55, T(0.5));
         all.add_to(halves, target, 0xaa, T(2));
         all.add_to(halves, target, 0x55, T(0.5));
         all.add_to(halves, target, 0xaa, T(-1));
     }
-    for (int source = 0; source < 2; ++source) {
-        auto hops = p.fast.start_surface(x, source);
+    for (const block_colour source : {block_colour::red, block_colour::black}) {
+        auto hops = p.blocks.start_surface(x, source);
         ASSERT_EQ(hops.finish(), comm::status::ok);
         hops.add_to(by_colour);
     }
@@ -166,29 +173,30 @@ void expect_faces_sum_up(problem<T>& p) {
 template <class T>
 void expect_overlap_keeps_bits(problem<T>& p) {
     const field<T> x = p.random(1);
-    for (int source = -1; source < 2; ++source)
-        for (int target = -1; target < 2; ++target) {
+    for (const block_colour source : every_colour)
+        for (const block_colour target : every_colour) {
             field<T> after = p.random(2), during = p.random(2);
 
-            auto first = p.fast.start_surface(x, source);
+            auto first = p.blocks.start_surface(x, source);
             ASSERT_EQ(first.finish(), comm::status::ok);
             first.add_to(after, target, 0xff, T(-0.5));
-            auto second = p.fast.start_surface(x, source);
+            auto second = p.blocks.start_surface(x, source);
             ASSERT_EQ(second.finish_and_add_to(during, target, T(-0.5)), comm::status::ok);
 
-            EXPECT_TRUE(std::ranges::equal(during.values(), after.values())) << source << " to " << target;
+            EXPECT_TRUE(std::ranges::equal(during.values(), after.values()))
+                << static_cast<int>(source) << " to " << static_cast<int>(target);
         }
 }
 
-/// block_solve() returns the residual of what it added to x.
+/// A block solve returns the residual of what it added to x.
 template <class T>
-void expect_residual_identity(problem<T>& p, int colour) {
+void expect_residual_identity(problem<T>& p, block_colour colour) {
     const field<T> r_in = p.random(2), x_in = p.random(3);
     field<T> x = p.zero(), r = p.zero(), update = p.zero(), image = p.zero();
     x.copy_from(x_in);
     r.copy_from(r_in);
 
-    p.fast.block_solve(x, r, update, colour, 4);
+    p.blocks.solve(x, r, update, colour, 4);
 
     p.fast.apply_block(image, update);
     field<T> x_before = p.zero();
@@ -201,9 +209,10 @@ void expect_residual_identity(problem<T>& p, int colour) {
     if (norm(r_in, colour) > 0) {
         EXPECT_LT(norm(r, colour), 0.5 * norm(r_in, colour));
     }
-    if (colour >= 0) {
-        EXPECT_EQ(norm(update, 1 - colour), 0);
-        EXPECT_EQ(norm(r, 1 - colour), norm(r_in, 1 - colour));
+    if (colour != block_colour::all) {
+        const block_colour other = colour == block_colour::red ? block_colour::black : block_colour::red;
+        EXPECT_EQ(norm(update, other), 0);
+        EXPECT_EQ(norm(r, other), norm(r_in, other));
     }
     EXPECT_TRUE(padding_is_zero(x) && padding_is_zero(r) && padding_is_zero(update));
 }

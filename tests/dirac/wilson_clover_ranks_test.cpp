@@ -66,7 +66,7 @@ TEST(WilsonCloverOnRanks, BlockSolveDoesNotDependOnTheCut) {
             [&](const comm::job& j) {
                 problem<double> p(j, c, {1, ranks, 1, 1}, 8);
                 field<double> x = p.zero(), r = p.random(2), update = p.zero();
-                p.fast.block_solve(x, r, update, 0, 4);
+                p.blocks.solve(x, r, update, block_colour::red, 4);
                 double sum = 0; // depends on the position of every value
                 for (std::int64_t site = 0; site < x.volume(); ++site) {
                     coordinate g = lattice::lexicographic_coordinate(site, p.order->extents());

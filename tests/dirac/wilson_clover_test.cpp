@@ -8,6 +8,9 @@
 #include <halocline_test/refusal.hpp>
 #include <halocline_test/simd_targets.hpp>
 
+#include <string>
+#include <vector>
+
 using namespace halocline_test;
 
 namespace {
@@ -22,7 +25,7 @@ TEST(WilsonClover, IsTheSumOfBlocksAndFaces) {
 
 TEST(WilsonClover, BlockSolveReturnsTheResidualOfItsUpdate) {
     for_each_problem([](auto& p) {
-        for (int colour = -1; colour < 2; ++colour) expect_residual_identity(p, colour);
+        for (const block_colour colour : every_colour) expect_residual_identity(p, colour);
     });
 }
 
@@ -44,7 +47,103 @@ TEST(WilsonClover, MarksWhatItWrites) {
     EXPECT_TRUE(marks(y, [&] { hops.add_to(y); }));
     auto more_hops = p.fast.start_surface(x);
     EXPECT_TRUE(marks(y, [&] { (void)more_hops.finish_and_add_to(y); }));
-    for (field<float>* f : {&x, &r, &update}) EXPECT_TRUE(marks(*f, [&] { p.fast.block_solve(x, r, update, -1, 1); }));
+    for (field<float>* f : {&x, &r, &update})
+        EXPECT_TRUE(marks(*f, [&] { p.blocks.solve(x, r, update, block_colour::all, 1); }));
+}
+
+/// Fields that the operator can't read or write: of other sizes, and with the same numbers elsewhere.
+std::vector<field<double>> unfit_fields(const problem<double>& p) {
+    std::vector<field<double>> unfit(1); // without storage
+    unfit.emplace_back(p.order, 12);
+    unfit.emplace_back(p.plain, lattice::spinor_components);
+    unfit.emplace_back(coordinate{2, 2, 2, 2}, lattice::spinor_components);
+    unfit.emplace_back(site_order::blocked(p.cut.local_box(0), p.cut.global(), {4, 2, 2, 2}, 4),
+                       lattice::spinor_components);
+    return unfit;
+}
+
+TEST(WilsonClover, IsMisusedByAFieldOfAnotherShape) {
+    const comm::job j = comm::job::single(small_job());
+    const auto misused_by = [&](auto&& call) {
+        std::string why;
+        problem<double> shapes(j, {{4, 4, 4, 4}, {2, 2, 2, 2}}, {1, 1, 1, 1}, 4);
+        for (field<double>& unfit : unfit_fields(shapes)) {
+            problem<double> p(j, {{4, 4, 4, 4}, {2, 2, 2, 2}}, {1, 1, 1, 1}, 4);
+            field<double> x = p.random(1), y = p.random(2);
+            EXPECT_EQ(p.fast.why_misused(), "");
+
+            EXPECT_EQ(call(p.fast, unfit, x, y), comm::status::misused);
+
+            EXPECT_TRUE(std::ranges::equal(y.values(), p.random(2).values())) << "written";
+            EXPECT_EQ(p.fast.apply(y, x), comm::status::misused) << "not for good";
+            why = p.fast.why_misused();
+        }
+        return why;
+    };
+    const std::string shape = " does not have 24 components in the operator's site order";
+
+    EXPECT_EQ(misused_by([](auto& d, auto& unfit, auto&, auto& y) { return d.apply(y, unfit); }),
+              "x of apply()" + shape);
+    EXPECT_EQ(misused_by([](auto& d, auto& unfit, auto& x, auto&) { return d.apply(unfit, x); }),
+              "y of apply()" + shape);
+    EXPECT_EQ(misused_by([](auto& d, auto& unfit, auto&, auto&) { return d.start_surface(unfit).finish(); }),
+              "x of start_surface()" + shape);
+    EXPECT_EQ(
+        misused_by([](auto& d, auto& unfit, auto&, auto& y) { return d.start_surface(unfit).finish_and_add_to(y); }),
+        "x of start_surface()" + shape);
+    EXPECT_EQ(
+        misused_by([](auto& d, auto& unfit, auto& x, auto&) { return d.start_surface(x).finish_and_add_to(unfit); }),
+        "y of finish_and_add_to()" + shape);
+}
+
+TEST(SchwarzBlocks, AreMisusedByAFieldOfAnotherShape) {
+    const comm::job j = comm::job::single(small_job());
+    problem<double> p(j, {{4, 4, 4, 4}, {2, 2, 2, 2}}, {1, 1, 1, 1}, 4);
+    field<double> plain(p.plain, lattice::spinor_components), x = p.random(1), y = p.zero();
+
+    EXPECT_EQ(p.blocks.start_surface(plain, block_colour::red).finish(), comm::status::misused);
+    EXPECT_EQ(p.blocks.start_surface(x, block_colour::red).finish_and_add_to(y), comm::status::misused)
+        << "not for good";
+    EXPECT_EQ(p.fast.why_misused(), "x of start_surface() does not have 24 components in the operator's site order");
+
+    EXPECT_EQ(p.blocks.start_surface(x, block_colour::black).finish_and_add_to(y), comm::status::ok);
+    EXPECT_EQ(p.fast.apply(y, x), comm::status::ok);
+}
+
+TEST(WilsonClover, ThrowsAtAFieldOfAnotherShapeWhereItReturnsNoStatus) {
+    const comm::job j = comm::job::single(small_job());
+    problem<double> p(j, {{4, 4, 4, 4}, {2, 2, 2, 2}}, {1, 1, 1, 1}, 4);
+    field<double> x = p.random(1), y = p.random(2), r = p.random(3);
+    auto hops = p.fast.start_surface(x);
+    ASSERT_EQ(hops.finish(), comm::status::ok);
+    const auto refused = [](auto&& call) {
+        const std::string text = halocline_test::refusal(call);
+        return text.substr(0, text.find(" has "));
+    };
+
+    for (field<double>& unfit : unfit_fields(p)) {
+        EXPECT_EQ(refused([&] { p.fast.apply_block(y, unfit); }), "wilson_clover: x of apply_block()");
+        EXPECT_EQ(refused([&] { p.fast.apply_block(unfit, x); }), "wilson_clover: y of apply_block()");
+        EXPECT_EQ(refused([&] { hops.add_to(unfit); }), "wilson_clover: y of add_to()");
+        EXPECT_EQ(refused([&] { p.blocks.solve(unfit, r, y, block_colour::all, 1); }), "schwarz_blocks: x of solve()");
+        EXPECT_EQ(refused([&] { p.blocks.solve(x, unfit, y, block_colour::all, 1); }), "schwarz_blocks: r of solve()");
+        EXPECT_EQ(refused([&] { p.blocks.solve(x, r, unfit, block_colour::all, 1); }),
+                  "schwarz_blocks: update of solve()");
+    }
+    EXPECT_TRUE(std::ranges::equal(x.values(), p.random(1).values()));
+    EXPECT_TRUE(std::ranges::equal(y.values(), p.random(2).values()));
+    EXPECT_TRUE(std::ranges::equal(r.values(), p.random(3).values()));
+}
+
+/// Another object may place every site as the operator's order does.
+TEST(WilsonClover, TakesFieldsOfAnEqualOrder) {
+    const comm::job j = comm::job::single(small_job());
+    problem<double> p(j, {{4, 4, 4, 4}, {2, 2, 2, 2}}, {1, 1, 1, 1}, 4);
+    field<double> y(site_order::blocked(p.cut.local_box(0), p.cut.global(), {2, 2, 2, 2}, 4), 24);
+
+    ASSERT_EQ(p.fast.apply(y, p.random(1)), comm::status::ok);
+
+    EXPECT_LT(difference(y, p.expected(p.random(1))), rounding<double>);
 }
 
 TEST(PublicFiles, HaveTheKnownNorms) {
@@ -100,7 +199,7 @@ TEST(WilsonClover, ManyStepsSolveTheBlocks) {
     field<double> x = p.zero(), r = p.zero(), update = p.zero(), image = p.zero();
     r.copy_from(r_in);
 
-    p.fast.block_solve(x, r, update, -1, 150);
+    p.blocks.solve(x, r, update, block_colour::all, 150);
 
     p.fast.apply_block(image, x);
     EXPECT_LT(norm(r), 1e-11 * norm(r_in));
@@ -115,7 +214,7 @@ TEST(WilsonClover, BlockSolveLeavesZeroBlocksAlone) {
     x.copy_from(x_in);
     r.at(0, 0) = 1; // one block has a residual
 
-    p.fast.block_solve(x, r, update, -1, 4);
+    p.blocks.solve(x, r, update, block_colour::all, 4);
 
     int changed = 0;
     for (std::int64_t site = 0; site < x.volume(); ++site) {
@@ -137,7 +236,7 @@ TEST(WilsonClover, ZeroStepsOnlyEliminateTheOddSites) {
     problem<double> p(j, {{4, 4, 4, 4}, {4, 4, 2, 2}}, {1, 1, 1, 1}, 4);
     field<double> x = p.zero(), r = p.random(2), update = p.zero();
 
-    p.fast.block_solve(x, r, update, -1, 0);
+    p.blocks.solve(x, r, update, block_colour::all, 0);
 
     for (std::int64_t site = 0; site < r.volume(); ++site) {
         const bool odd = lattice::parity(lattice::lexicographic_coordinate(site, {4, 4, 4, 4})) == 1;
@@ -165,27 +264,31 @@ TEST(WilsonClover, EverySimdTargetEqualsTheReference) {
         for (int w : lane_widths) {
             problem<double> p(j, {{8, 4, 8, 4}, {4, 4, 4, 4}}, {1, 1, 1, 1}, w);
             expect_apply_equals_reference(p);
-            expect_residual_identity(p, 0);
+            expect_residual_identity(p, block_colour::red);
             problem<float> q(j, {{8, 4, 8, 4}, {4, 4, 4, 4}}, {1, 1, 1, 1}, w);
             expect_apply_equals_reference(q);
-            expect_residual_identity(q, 1);
+            expect_residual_identity(q, block_colour::black);
         }
     });
 }
 
-TEST(WilsonClover, RefusesAnUnblockedOrderAndASingularDiagonal) {
+TEST(WilsonClover, RefusesAnUnblockedOrderAndItsBlocksASingularDiagonal) {
     const comm::job j = comm::job::single(small_job());
     const decomposition cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
     const dirac::padded_links links(j, cut, warm_links(cut, 0));
     const auto blocked = site_order::blocked(cut.local_box(0), cut.global(), {2, 2, 2, 2}, 4);
 
-    const auto refused = [&](const dirac::wilson_parameters& p, const std::shared_ptr<const site_order>& order) {
-        return halocline_test::refusal([&] { wilson_clover<float>(j, cut, links, p, order); });
-    };
-    EXPECT_EQ(refused({}, site_order::lexicographic({4, 4, 4, 4})),
+    const auto plain = site_order::lexicographic({4, 4, 4, 4});
+    EXPECT_EQ(halocline_test::refusal([&] { wilson_clover<float>(j, cut, links, {}, plain); }),
               "wilson_clover needs a blocked site order of the local box 4.4.4.4");
-    EXPECT_EQ(refused({.m0 = -4, .csw = 0}, blocked).find("the site-local term (4 + m0 + clover) is singular"), 0U);
-    EXPECT_NO_THROW(wilson_clover<float>(j, cut, links, {.m0 = -3, .csw = 0}, blocked));
+    // D itself inverts nothing
+    wilson_clover<float> singular(j, cut, links, {.m0 = -4, .csw = 0}, blocked),
+        regular(j, cut, links, {.m0 = -3, .csw = 0}, blocked);
+    const auto refused = [&](wilson_clover<float>& d) {
+        return halocline_test::refusal([&] { const dirac::schwarz_blocks<float> made(d, links); });
+    };
+    EXPECT_EQ(refused(singular).find("the site-local term (4 + m0 + clover) is singular"), 0U);
+    EXPECT_EQ(refused(regular), "accepted");
 }
 
 TEST(WilsonClover, RefusesNoOrderAndOneOfAnotherBoxOfTheSameExtents) {
@@ -251,7 +354,7 @@ TEST(BlockedPlaces, AreTheStorageOfABlockedOrder) {
     EXPECT_THROW((void)dirac::blocked_places({{}, {4, 4, 4, 4}}, {4, 4, 4, 4}, {0, 4, 4, 4}, 4), input_error);
 }
 
-TEST(WilsonClover, NamesTheGlobalSiteOfASingularDiagonal) {
+TEST(SchwarzBlocks, NameTheGlobalSiteOfASingularDiagonal) {
     comm::run_threads(
         2,
         [](const comm::job& j) {
@@ -260,8 +363,9 @@ TEST(WilsonClover, NamesTheGlobalSiteOfASingularDiagonal) {
             const dirac::padded_links links(j, cut, warm_links(cut, j.rank()));
             const auto order = site_order::blocked(cut.local_box(j.rank()), cut.global(), {2, 2, 2, 2}, 4);
 
+            wilson_clover<float> d(j, cut, links, {.m0 = -4, .csw = 0}, order);
             const std::string text = halocline_test::refusal<dirac::singular_local_term>(
-                [&] { wilson_clover<float>(j, cut, links, {.m0 = -4, .csw = 0}, order); });
+                [&] { const dirac::schwarz_blocks<float> made(d, links); });
 
             EXPECT_EQ(text,
                       "the site-local term (4 + m0 + clover) is singular at site 1.0.0.4: odd-even preconditioning "

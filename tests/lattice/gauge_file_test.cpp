@@ -241,8 +241,8 @@ TEST(GaugeFile, FieldsWithoutStorageAreRefused) {
     const gauge_file file = open_gauge_file(t.path());
     gauge_field none, links(site_order::lexicographic(extents), gauge_components);
     const gauge_field taken = std::move(links);
-    const std::string text = "a field without storage can't take the links of a local box 2.3.4.5: it was made without "
-                             "a site order, or moved from";
+    const std::string text = "the field for the links of a local box has no storage; must have 72 components on a box "
+                             "of 2.3.4.5 in lexicographic order";
 
     for (gauge_field* f : {&none, &links})
         EXPECT_EQ(refusal([&] { read_links(file, {{0, 0, 0, 0}, extents}, *f); }), text);

@@ -196,8 +196,8 @@ TEST(GaugeWriter, RefusesWhatItCannotWrite) {
     EXPECT_EQ(refusal([&] {
                   gauge_writer("x", gauge_format::ildg, extents).write({{0, 0, 0, 0}, extents}, {});
               }),
-              "a field without storage can't take the links of a local box " + to_string(extents) +
-                  ": it was made without a site order, or moved from");
+              "the field for the links of a local box has no storage; must have 72 components on a box of " +
+                  to_string(extents) + " in lexicographic order");
 }
 
 } // namespace

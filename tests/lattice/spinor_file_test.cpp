@@ -87,17 +87,16 @@ TEST(SpinorFile, RefusesAFieldThatCannotTakeIt) {
         return refusal([&] { read_spinors(file, local, to); });
     };
     const std::string size = to_string(extents), sites = std::to_string(volume(extents));
-    const std::string needed = " components can't take the spinors of a local box " + size +
-                               ": it must have its extents, lexicographic order and 24 components";
-    EXPECT_EQ(refused(whole, links), "field of " + size + " sites and 72" + needed);
-    EXPECT_EQ(refused(whole, spinors), "field of 2.3.4.6 sites and 24" + needed);
+    const std::string has = "the field for the spinors of a local box has ",
+                      needed = "; must have 24 components on a box of " + size + " in lexicographic order";
+    EXPECT_EQ(refused(whole, links), has + "72 components on a box of " + size + needed);
+    EXPECT_EQ(refused(whole, spinors), has + "24 components on a box of 2.3.4.6" + needed);
     EXPECT_EQ(refused({{0, 0, 0, 0}, {2, 3, 4, 6}}, spinors),
               "local box 2.3.4.6 at 0.0.0.0 leaves the lattice " + size + " of '" + t.path() + "'");
     EXPECT_EQ(refusal([&] { check_totals(file, {}); }),
               "totals of '" + t.path() + "' cover 0 of " + sites + " sites: they must be combined over all ranks");
     field<double> none;
-    EXPECT_EQ(refused(whole, none), "a field without storage can't take the spinors of a local box " + size +
-                                        ": it was made without a site order, or moved from");
+    EXPECT_EQ(refused(whole, none), has + "no storage" + needed);
 }
 
 } // namespace

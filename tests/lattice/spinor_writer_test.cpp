@@ -171,8 +171,8 @@ TEST(SpinorWriter, RefusesWhatItCannotWrite) {
     EXPECT_EQ(refusal([&] {
                   spinor_writer("x", extents, {}).write({{0, 0, 0, 0}, extents}, {});
               }),
-              "a field without storage can't take the spinors of a local box " + to_string(extents) +
-                  ": it was made without a site order, or moved from");
+              "the field for the spinors of a local box has no storage; must have 24 components on a box of " +
+                  to_string(extents) + " in lexicographic order");
 }
 
 } // namespace

@@ -71,10 +71,10 @@ struct dense_space {
         }
         return summed();
     }
-    status norm2(const vector& x, double& norm) {
-        norm = Eigen::Map<const Eigen::VectorXcd>(x.data(), n).stableNorm();
+    status norm(const vector& x, double& result) {
+        result = Eigen::Map<const Eigen::VectorXcd>(x.data(), n).stableNorm();
         if (operations++ == spoil) {
-            norm = poison;
+            result = poison;
             spoiled = true;
         }
         return summed();

@@ -10,11 +10,10 @@ using namespace halocline;
 
 using vector = lattice::field<double>;
 using preconditioner = std::function<comm::status(vector& z, const vector& r)>;
-void solve(const comm::job& job, comm::global_sum& sum, dirac::wilson_clover<double>& d, preconditioner& cycle,
-           const vector& b, vector& x);
+void solve(const comm::job& job, dirac::wilson_clover<double>& d, preconditioner& cycle, const vector& b, vector& x);
 
-void solve(const comm::job& job, comm::global_sum& sum, dirac::wilson_clover<double>& d, preconditioner& cycle,
-           const vector& b, vector& x) {
+void solve(const comm::job& job, dirac::wilson_clover<double>& d, preconditioner& cycle, const vector& b, vector& x) {
+    comm::global_sum sum(job, solvers::values_per_sum(50)); // collective
     solvers::field_space<double> space(d.order(), lattice::spinor_components, sum);
     solvers::fgmres_workspace<lattice::field<double>> work(space, 50);
     auto apply = [&](auto& out, const auto& in) { return d.apply(out, in); };

@@ -17,7 +17,6 @@
 namespace halocline::amg {
 
 /// Component 2 * (chirality * vectors + i) + {re, im} of a coarse site is the coefficient of test vector i.
-/// One thread at a time, even for const members: they share scratch memory, so that cycles allocate nothing.
 class aggregation {
   public:
     /// `fine` is blocked; `coarse` orders the blocks of this rank (lane width 1).
@@ -35,9 +34,9 @@ class aggregation {
     std::int64_t define(std::span<const lattice::field<float>> test_vectors, const replacement& replace = {});
 
     /// y = P x.  Cost: reads P once.
-    void prolong(lattice::field<float>& y, const lattice::field<float>& x) const noexcept;
+    void prolong(lattice::field<float>& y, const lattice::field<float>& x) noexcept;
     /// x = P^dagger y.  Cost: reads P once.
-    void restrict(lattice::field<float>& x, const lattice::field<float>& y) const noexcept;
+    void restrict(lattice::field<float>& x, const lattice::field<float>& y) noexcept;
     /// Up to 4 fields y, and their restrictions x. With `face_mask` != 0 the fields are known to vanish except at the
     /// sites next to those faces of the blocks (bit face.index()); only these are read.
     struct batch {
@@ -46,12 +45,12 @@ class aggregation {
         unsigned face_mask = 0;
     };
     /// x = P^dagger y for all fields of all batches.  Cost: reads P once from memory, for each batch once from cache.
-    void restrict(std::span<const batch> batches) const noexcept;
+    void restrict(std::span<const batch> batches) noexcept;
     /// v = column i of one chirality, in all blocks at once: the other chirality is zero.
     void column(lattice::field<float>& v, int i, int chirality) const noexcept;
 
     /// Largest element of |P^dagger P - 1| on this rank.
-    [[nodiscard]] double orthonormality_error() const;
+    [[nodiscard]] double orthonormality_error();
 
     [[nodiscard]] int vectors() const { return vectors_; }
     /// Reals per coarse site: 2 chiralities x vectors x (re, im).
@@ -65,7 +64,7 @@ class aggregation {
     [[nodiscard]] const float* group(int g, int chirality) const;
     std::int64_t orthonormalise(int g, int chirality, const replacement& replace);
     void replace_lane(int g, int chirality, int vector, int lane, const replacement& replace);
-    void restrict_group(int g, int chirality, const batch& fields) const noexcept;
+    void restrict_group(int g, int chirality, const batch& fields) noexcept;
 
     std::shared_ptr<const lattice::site_order> fine_, coarse_;
     int vectors_;
@@ -75,7 +74,7 @@ class aggregation {
     std::vector<std::int32_t> coarse_site_;             ///< by [group][block in group]; -1 for padding
     std::vector<std::int32_t> all_sites_;               ///< 0 ... sites per group - 1
     std::vector<std::vector<std::int32_t>> face_sites_; ///< sub-box sites next to the faces, by mask
-    mutable std::vector<float> lanes_;                  ///< per-lane coefficients of one group and chirality
+    std::vector<float> lanes_;                          ///< scratch: per-lane coefficients of one group and chirality
 };
 
 } // namespace halocline::amg

@@ -54,8 +54,9 @@ class coarse_operator {
     /// Memory: for each part 4 spinor fields and 4 coarse fields.
     [[nodiscard]] workspace make_workspace(const aggregation& p) const;
     /// Galerkin: D_c = P^dagger D P. Collective.  Pre: make_workspace(p) returned `work`, on every rank.
+    /// Err:  input_error: D does not take the columns of P; a bad status of an exchange.
     /// Cost: 2 * vectors applications of D; for each 4 of them one read of P, and a second one of the 4 columns.
-    [[nodiscard]] comm::status define(const aggregation& p, dirac::wilson_clover<float>& d, workspace& work) noexcept;
+    [[nodiscard]] comm::status define(aggregation& p, dirac::wilson_clover<float>& d, workspace& work);
     /// Inverts the odd diagonal blocks, which the Schur complement needs, after define(). No communication.
     /// Pre:  bipartite().
     /// Err:  input_error, on that rank, naming the global coordinate of a coarse site whose diagonal block is singular
@@ -137,7 +138,7 @@ class coarse_operator {
     [[nodiscard]] comm::status hop(int target_parity, const hop_operands& f) noexcept;
     void minus_inverse(float* y, const float* x) const noexcept;
     comm::status apply_in_parts(std::span<std::vector<lattice::field<float>>> images, std::size_t i,
-                                const lattice::field<float>& v, dirac::wilson_clover<float>& d) const noexcept;
+                                const lattice::field<float>& v, dirac::wilson_clover<float>& d) const;
     void set_columns(std::span<const lattice::field<float>> columns, int first_column, int link) noexcept;
 
     comm::job job_;

@@ -5,7 +5,7 @@
 #pragma once
 
 #include <halocline/comm/status.hpp>
-#include <halocline/dirac/wilson_clover.hpp>
+#include <halocline/dirac/schwarz_blocks.hpp>
 #include <halocline/lattice/field.hpp>
 
 namespace halocline::amg {
@@ -14,20 +14,22 @@ namespace halocline::amg {
 /// blocks at once.
 class sap_smoother {
   public:
-    /// `d` outlives the smoother.  `block_steps` minimal-residual steps per block and half sweep.
+    /// `blocks` of D outlive the smoother.  `block_steps` minimal-residual steps per block and half sweep.
     /// Err: std::bad_alloc, on this rank.
-    sap_smoother(dirac::wilson_clover<float>& d, int block_steps);
+    sap_smoother(dirac::schwarz_blocks<float>& blocks, int block_steps);
 
     /// `sweeps` sweeps on D x = b from x = 0.  Collective.
-    [[nodiscard]] comm::status from_zero(lattice::field<float>& x, const lattice::field<float>& b, int sweeps) noexcept;
-    /// `sweeps` sweeps on D x = b from the given x.  Collective; costs one more D.
-    [[nodiscard]] comm::status improve(lattice::field<float>& x, const lattice::field<float>& b, int sweeps) noexcept;
+    /// Err: input_error: a field that D does not take; a bad status of an exchange.
+    [[nodiscard]] comm::status from_zero(lattice::field<float>& x, const lattice::field<float>& b, int sweeps);
+    /// `sweeps` sweeps on D x = b from the given x.  Collective; costs one more D.  Err: as from_zero().
+    [[nodiscard]] comm::status improve(lattice::field<float>& x, const lattice::field<float>& b, int sweeps);
     [[nodiscard]] bool two_colours() const { return two_colours_; }
 
   private:
-    [[nodiscard]] comm::status sweep(lattice::field<float>& x, int sweeps) noexcept;
+    void require(const lattice::field<float>& x, const lattice::field<float>& b) const;
+    [[nodiscard]] comm::status sweep(lattice::field<float>& x, int sweeps);
 
-    dirac::wilson_clover<float>* d_;
+    dirac::schwarz_blocks<float>* blocks_;
     int block_steps_;
     bool two_colours_;
     lattice::field<float> r_, e_; ///< residual of all blocks; last update

@@ -10,6 +10,7 @@
 #include <halocline/comm/global_sum.hpp>
 #include <halocline/comm/job.hpp>
 #include <halocline/dirac/padded_links.hpp>
+#include <halocline/dirac/schwarz_blocks.hpp>
 #include <halocline/dirac/wilson_clover.hpp>
 #include <halocline/dirac/wilson_parameters.hpp>
 #include <halocline/lattice/decomposition.hpp>
@@ -62,6 +63,7 @@ class solver {
     double m0_, csw_;
     dirac::wilson_clover<double> d_;
     dirac::wilson_clover<float> d32_;
+    dirac::schwarz_blocks<float> blocks_; ///< of d32_
     two_level hierarchy_;
     comm::global_sum sum_;
     solvers::field_space<double> space_;

@@ -11,6 +11,7 @@
 #include <halocline/comm/global_sum.hpp>
 #include <halocline/comm/job.hpp>
 #include <halocline/comm/status.hpp>
+#include <halocline/dirac/schwarz_blocks.hpp>
 #include <halocline/dirac/wilson_clover.hpp>
 #include <halocline/lattice/decomposition.hpp>
 #include <halocline/lattice/field.hpp>
@@ -52,13 +53,13 @@ class coarse_solver {
     coarse_costs costs_;
 };
 
-/// The preconditioner: the given operator `d`, with its smoother, and one coarse level.
+/// The preconditioner: a smoother on the blocks of an operator D, and one coarse level.
 class two_level {
   public:
-    /// `d` outlives the hierarchy; `cut` is d's, on block boundaries. Collective.
+    /// `blocks` of D outlive the hierarchy; `cut` is D's, on block boundaries. Collective.
     /// Err: on every rank: input_error (cuts inside blocks; options.coarse_level, and too many vectors for a block);
     /// out_of_memory; job_error.
-    two_level(const comm::job& j, const lattice::decomposition& cut, dirac::wilson_clover<float>& d,
+    two_level(const comm::job& j, const lattice::decomposition& cut, dirac::schwarz_blocks<float>& blocks,
               const solver_options& options);
     two_level(const two_level&) = delete;
 
@@ -68,6 +69,7 @@ class two_level {
     void setup(const progress_callback& tell = {});
 
     /// x = one cycle on D x = b.  Collective.  Pre: setup().
+    /// Err: input_error: a field that D does not take; a bad status of an exchange or a sum.
     [[nodiscard]] comm::status cycle(lattice::field<float>& x, const lattice::field<float>& b);
 
     [[nodiscard]] const comm::job& job() const { return job_; }

@@ -76,6 +76,8 @@ class global_sum {
     /// What the last failed sum was waiting for, or what was wrong with it.
     [[nodiscard]] std::string pending() const;
     [[nodiscard]] const comm::job& job() const { return job_; }
+    /// The most doubles that a sum holds.
+    [[nodiscard]] int max_values() const { return static_cast<int>(max_values_); }
     [[nodiscard]] const sum_statistics& statistics() const { return statistics_; }
     void reset_statistics() { statistics_ = {}; }
 

@@ -4,10 +4,10 @@
 // lanes; hops between ranks go through half-spinors in a halo plan. Ref: [Luescher2003, Frommer2014].
 #pragma once
 
-#include <halocline/base/error.hpp>
 #include <halocline/comm/global_sum.hpp>
 #include <halocline/comm/job.hpp>
 #include <halocline/comm/status.hpp>
+#include <halocline/dirac/block_colour.hpp>
 #include <halocline/dirac/padded_links.hpp>
 #include <halocline/dirac/wilson_parameters.hpp>
 #include <halocline/halo/plan.hpp>
@@ -19,16 +19,18 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 namespace halocline::dirac {
 
-/// Odd-even preconditioning needs the inverse of the site-local term, 4 + m0 + clover, on a site where there is none.
-class singular_local_term : public input_error {
-    using input_error::input_error;
-};
+struct surface_exchange;
+template <class T>
+class schwarz_blocks;
 
 /// D = D_block + sum over the 8 faces of hops that cross a block boundary in that direction.
-/// T is float or double. Fields: 24 components, the operator's site order.
+/// T is float or double. Fields: 24 components, the operator's site order. A call that is given another one touches
+/// none of its fields. If it returns a status, that is misused, as are those of later calls that would use the same
+/// exchange; other calls throw input_error.
 template <class T>
 class wilson_clover {
     struct impl;
@@ -36,8 +38,7 @@ class wilson_clover {
   public:
     /// Collective.  Err: on every rank: input_error: no `order`, one that is not blocked, or of another box; blocks
     /// that differ between ranks; a cut over another number of ranks, links of another cut; parameters that are not
-    /// finite, or that differ between ranks; singular_local_term: such parameters that the term of a site that
-    /// block_solve() inverts is singular, as for m0 = -4 and csw = 0; out_of_memory; job_error.
+    /// finite, or that differ between ranks; out_of_memory; job_error.
     wilson_clover(const comm::job& j, const lattice::decomposition& cut, const padded_links& links,
                   const wilson_parameters& p, std::shared_ptr<const lattice::site_order> order);
     ~wilson_clover();
@@ -46,13 +47,14 @@ class wilson_clover {
     [[nodiscard]] const std::shared_ptr<const lattice::site_order>& order() const; ///< of the fields it takes
 
     /// y = D x. Collective; the exchange overlaps D_block.  Pre: y and x are distinct.
-    /// Err:  a bad status of the exchange; y is then meaningless.
+    /// Err:  misused; a bad status of the exchange: y is then meaningless.
     /// Cost: 1824 flop per site as usually counted, 1320 of them in hops; at least 192 reals of memory: links 72,
     ///       clover 72, x and y 24 each. One exchange of half-spinors, 12 reals per site of a face.
     [[nodiscard]] comm::status apply(lattice::field<T>& y, const lattice::field<T>& x) noexcept;
 
     /// y = D_block x: everything that stays inside a block. No communication.
-    void apply_block(lattice::field<T>& y, const lattice::field<T>& x) const noexcept;
+    /// Err: input_error: a field of another shape.
+    void apply_block(lattice::field<T>& y, const lattice::field<T>& x) const;
 
     /// The hops that leave blocks, from one field x: start_surface() begins them, finish() ends the exchange between
     /// ranks, and add_to() may then be called as often as its result is needed.
@@ -63,43 +65,42 @@ class wilson_clover {
         surface& operator=(const surface&) = delete;
 
         /// Waits for the half-spinors of other ranks. Collective; once.
+        /// Err: misused: start_surface() was given a field of another shape; a bad status of the exchange.
         [[nodiscard]] comm::status finish() noexcept;
-        /// y += sum over `faces` (bit face.index()) of the hops into blocks over that face. Face f is that of the
-        /// destination block: f.end == high means psi(x+mu).  target_colour < 0: all blocks; else only blocks of that
-        /// colour.  `scale` multiplies the contribution.
-        /// Pre: finish() returned ok, and no surface of the same colour has been started since.
-        void add_to(lattice::field<T>& y, int target_colour = -1, unsigned faces = 0xff, T scale = 1) const noexcept;
+        /// y += scale * sum over `faces` (bit face.index()) of the hops into blocks of a colour over that face. Face f
+        /// is that of the destination block: f.end == high means psi(x+mu).
+        /// Pre: finish() returned ok, and no surface with the same sources has been started since.
+        /// Err: input_error: a field of another shape.
+        void add_to(lattice::field<T>& y, block_colour targets = block_colour::all, unsigned faces = 0xff,
+                    T scale = 1) const;
         /// finish() and add_to() of all faces in one: what needs no ghosts is added while the messages travel.
-        /// The bits are those of the two calls. On a bad status y is meaningless.
-        [[nodiscard]] comm::status finish_and_add_to(lattice::field<T>& y, int target_colour = -1,
+        /// The bits are those of the two calls.
+        /// Err: as finish(), and misused for a y of another shape; y is meaningless after other bad statuses.
+        [[nodiscard]] comm::status finish_and_add_to(lattice::field<T>& y, block_colour targets = block_colour::all,
                                                      T scale = 1) noexcept;
 
       private:
         friend class wilson_clover;
-        surface(impl& d, const lattice::field<T>& x, int set) noexcept : d_(&d), x_(&x), set_(set) {}
+        friend class schwarz_blocks<T>;
+        surface(impl& d, surface_exchange& exchange, const lattice::field<T>& x) noexcept;
 
         impl* d_;
-        const lattice::field<T>* x_;
-        int set_; ///< of sources
+        surface_exchange* exchange_;
+        const lattice::field<T>* x_; ///< null: D does not take it
     };
     /// Begins the hops that leave a block: starts the exchange of half-spinors with neighbouring ranks.
-    /// colour < 0: sources in all blocks; else only in blocks of that colour (half the bytes).
-    /// Pre: the last surface of the same colour is finished.
-    [[nodiscard]] surface start_surface(const lattice::field<T>& x, int colour = -1) noexcept;
+    /// Pre: the last surface is finished.
+    [[nodiscard]] surface start_surface(const lattice::field<T>& x) noexcept;
 
-    /// Odd-even (Schur) minimal residual inside every block of one colour (colour < 0: all): `steps` steps on
-    /// D_block e = r, started from e = 0; x += e; on return r holds the remaining block residual r - D_block e, and
-    /// `update` holds e. Ref: [Frommer2014] sec. 3; relaxation 1.
-    /// Blocks with a zero residual are left alone (no division by zero).
-    /// One thread at a time, though it is const: calls share scratch memory.
-    void block_solve(lattice::field<T>& x, lattice::field<T>& r, lattice::field<T>& update, int colour,
-                     int steps) const noexcept;
+    /// Which field made a call return misused, the first time; empty: none did.
+    [[nodiscard]] std::string why_misused() const;
 
-    /// Statistics of the surface plans.
+    /// Statistics of the plan of apply() and start_surface().
     [[nodiscard]] halo::plan_statistics statistics() const;
     void reset_statistics();
 
   private:
+    friend class schwarz_blocks<T>;
     std::unique_ptr<impl> impl_;
 };
 

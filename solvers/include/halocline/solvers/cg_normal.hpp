@@ -30,7 +30,7 @@ cycle_end cg_normal_cycle(S& space, D& d, Adjoint& d_dagger, double rho, V& x, c
     solve_report& report = run.report;
     // z = D^dagger r
     const auto apply_adjoint = [&](double& norm) {
-        if (!run.ok(d_dagger(work.z, work.r)) || !run.ok(space.norm2(work.z, norm))) return false;
+        if (!run.ok(d_dagger(work.z, work.r)) || !run.ok(space.norm(work.z, norm))) return false;
         ++report.matvecs;
         return true;
     };
@@ -45,7 +45,7 @@ cycle_end cg_normal_cycle(S& space, D& d, Adjoint& d_dagger, double rho, V& x, c
     while (!run.used_up()) {
         // w = D p
         double w_norm = 0;
-        if (!run.ok(d(w, p)) || !run.ok(space.norm2(w, w_norm))) return cycle_end::failed_communication;
+        if (!run.ok(d(w, p)) || !run.ok(space.norm(w, w_norm))) return cycle_end::failed_communication;
         ++report.matvecs;
         ++report.iterations;
         if (!std::isfinite(w_norm)) return cycle_end::not_finite;
@@ -55,7 +55,7 @@ cycle_end cg_normal_cycle(S& space, D& d, Adjoint& d_dagger, double rho, V& x, c
         space.axpy(x, alpha, p);  // x = x + alpha p
         space.axpy(r, -alpha, w); // r = r - alpha w
         double z_norm_new = 0;
-        if (!run.ok(space.norm2(r, rho)) || !apply_adjoint(z_norm_new)) return cycle_end::failed_communication;
+        if (!run.ok(space.norm(r, rho)) || !apply_adjoint(z_norm_new)) return cycle_end::failed_communication;
         if (!std::isfinite(rho) || !std::isfinite(z_norm_new)) return cycle_end::not_finite;
         if (run.record_iteration(rho, on_iteration)) return cycle_end::reached;
         if (watch.record(rho, report.iterations)) return cycle_end::stuck;

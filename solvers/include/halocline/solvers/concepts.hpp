@@ -30,10 +30,10 @@ concept vector_space = std::movable<V> &&
     { space.axpy(y, a, x) } -> std::same_as<void>;   ///< y += a x
     /// y = alpha y + sum_i c_i v_i in one pass.
     { space.combine(y, alpha, coefficients, basis) } -> std::same_as<void>;
-    /// products_i = <v_i, x>, all in ONE global sum.
+    /// products_i = <v_i, x>, in one global sum if it holds them all.
     { space.multi_dot(basis, x, products) } -> std::same_as<comm::status>;
     /// real = ||x||; correct (not 0 or inf) where only the squares would under- or overflow.
-    { space.norm2(x, real) } -> std::same_as<comm::status>;
+    { space.norm(x, real) } -> std::same_as<comm::status>;
 };
 
 /// y = A x. Collective; x and y are distinct.

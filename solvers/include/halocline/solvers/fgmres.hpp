@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // FGMRES(m): flexible, right-preconditioned, restarted; and GMRES(m), which is FGMRES(m) without a preconditioner.
-// One global sum per iteration (two if cancellation shows); no allocation but the history's once the workspace exists.
+// One global sum per iteration (two if cancellation shows) of up to values_per_sum(m) numbers; no allocation but the
+// history's once the workspace exists.
 // Ref: Y. Saad, A flexible inner-outer preconditioned GMRES algorithm, SIAM J. Sci. Comput. 14 (1993) 461 [Saad1993];
 //      Y. Saad, Iterative methods for sparse linear systems, 2nd ed., SIAM 2003, algorithms 6.9, 9.6 [Saad2003].
 #pragma once
@@ -20,6 +21,10 @@
 #include <vector>
 
 namespace halocline::solvers {
+
+/// The numbers that the last iteration of a cycle sums: its products with m vectors and itself. A comm::global_sum that
+/// holds fewer takes several sums for them.
+constexpr int values_per_sum(int restart_length) { return 2 * (restart_length + 1); }
 
 /// Options of fgmres() and gmres().
 struct fgmres_options : solve_options {
@@ -143,7 +148,8 @@ solve_report flexible_gmres(S& space, A& a, M& m, const V& b, V& x, fgmres_works
 /// Pre:  vectors of the workspace were made by `space`.
 /// Err:  input_error: the workspace was made for gmres() only, or for a shorter restart; solve_options out of range;
 ///       what the operations of `space`, A and M throw.
-/// Cost: per iteration one M, one A, one global sum (two with reorthogonalisation), j + 2 vectors read twice.
+/// Cost: per iteration one M, one A, one global sum (two with reorthogonalisation) if it holds values_per_sum(m), j + 2
+///       vectors read twice.
 /// Ref:  [Saad1993] algorithm 2.2, [Saad2003] algorithm 9.6.
 template <class V, vector_space<V> S, class A, class M, class Callback = silent>
 requires linear_operator<A, V> && preconditioner<M, V>
@@ -156,8 +162,8 @@ requires linear_operator<A, V> && preconditioner<M, V>
 /// Solves A x = b without a preconditioner: for coarse grids. With options.verify = false it stops on the recurrence.
 /// Pre:  vectors of the workspace were made by `space`; it need not be flexible.
 /// Err:  input_error: as fgmres(), but any workspace will do; what the operations of `space` and A throw.
-/// Cost: per iteration one A and one global sum (two with reorthogonalisation); besides, a sum for ||b||, and for each
-///       true residual (at a restart, and at the end if options.verify) one A and one sum.
+/// Cost: per iteration one A and one global sum (two with reorthogonalisation) if it holds values_per_sum(m); besides, a
+///       sum for ||b||, and for each true residual (at a restart, and at the end if options.verify) one A and one sum.
 /// Ref:  [Saad2003] algorithm 6.9 with sec. 6.5.3.
 template <class V, vector_space<V> S, class A, class Callback = silent>
 requires linear_operator<A, V>

@@ -7,6 +7,7 @@
 #include <halocline/comm/global_sum.hpp>
 #include <halocline/comm/status.hpp>
 #include <halocline/lattice/field.hpp>
+#include <halocline/lattice/field_shape.hpp>
 #include <halocline/lattice/site_order.hpp>
 #include <halocline/solvers/concepts.hpp>
 
@@ -20,7 +21,7 @@ namespace halocline::solvers {
 /// T is float or double. Models vector_space<field_space<T>, lattice::field<T>>.
 /// What writes a vector marks it (lattice::field::mark_written()).
 /// Err: vectors of another shape than make() gives them, or whose sites lie elsewhere, are an input_error in every
-/// operation on several, and in norm2.
+/// operation on several, and in norm().
 template <class T>
 class field_space {
   public:
@@ -28,11 +29,10 @@ class field_space {
     static constexpr double epsilon = std::numeric_limits<T>::epsilon();
     static constexpr double least = std::numeric_limits<T>::min();
 
-    /// Vectors get `components` reals per site; components is even.  `sum` outlives the space; it was made for
-    /// max_values or more. Products that need more values are split into several sums.
+    /// Vectors get `components` reals per site; components is even.  `sum` outlives the space.
     /// Err: input_error for no order, an odd number of components, or a sum of fewer than 2 values.
     field_space(std::shared_ptr<const lattice::site_order> order, int components, comm::global_sum& sum,
-                int max_values = 64, std::pmr::memory_resource* memory = lattice::huge_pages());
+                std::pmr::memory_resource* memory = lattice::huge_pages());
 
     [[nodiscard]] vector make() const { return vector(order_, components_, memory_); }
     void set_zero(vector& y) const noexcept;
@@ -46,25 +46,19 @@ class field_space {
     /// y = alpha y + sum_i c_i v_i.  Cost: reads y and every v_i once, writes y once.
     void combine(vector& y, double alpha, std::span<const complex> c, std::span<const vector> v) const;
     /// products_i = <v_i, x>; infinite or NaN beyond 1e308, as for two vectors of norm 1e155.
-    /// Cost: one global sum; reads x and every v_i once.
+    /// Cost: one global sum for each sum.max_values() / 2 products; reads every v_i once, and x once per sum.
     [[nodiscard]] comm::status multi_dot(std::span<const vector> v, const vector& x, std::span<complex> products);
-    /// norm = ||x||, right to rounding where it is a normal number of fp64; infinite or NaN if x holds such a number.
+    /// result = ||x||, right to rounding where it is a normal number of fp64; infinite or NaN if x holds such a number.
     /// Cost: one global sum; a second one only if x = 0, or the squares under- or overflow.
-    [[nodiscard]] comm::status norm2(const vector& x, double& norm);
+    [[nodiscard]] comm::status norm(const vector& x, double& result);
 
   private:
     /// Err:  input_error: a vector of another shape, or whose sites lie elsewhere.
-    /// Cost: a look at all sites if its order is another object, but for lexicographic ones.
-    void require(const vector& x) const {
-        const lattice::site_order* const order = x.shared_order().get();
-        if (x.components() != components_ || order == nullptr || !order_->places_as(*order)) refuse(x);
-    }
-    [[noreturn]] void refuse(const vector& x) const;
+    void require(const vector& x) const { lattice::require_shape(x, "field_space: a vector", components_, *order_); }
 
     std::shared_ptr<const lattice::site_order> order_;
     int components_;
     comm::global_sum* sum_;
-    int max_values_;
     std::pmr::memory_resource* memory_;
 };
 extern template class field_space<float>;

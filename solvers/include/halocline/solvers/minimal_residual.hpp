@@ -58,7 +58,7 @@ cycle_end minimal_residual_cycle(S& space, A& a, double rho, V& x, minimal_resid
         const complex alpha = std::conj(products[0]) / ww;
         space.axpy(x, alpha / scale, r); // x = x + alpha r
         space.axpy(r, -alpha, w);        // r = r - alpha w
-        if (!run.ok(space.norm2(r, rho))) return cycle_end::failed_communication;
+        if (!run.ok(space.norm(r, rho))) return cycle_end::failed_communication;
         rho /= scale;
         if (!std::isfinite(rho)) return cycle_end::not_finite;
         if (run.record_iteration(rho, on_iteration)) return cycle_end::reached;

@@ -113,7 +113,7 @@ class solve_run {
     /// iteration.
     template <class V, vector_space<V> S>
     [[nodiscard]] std::optional<solve_status> begin(S& space, const V& b, V& x) {
-        if (!ok(space.norm2(b, b_norm_))) return solve_status::failed_communication;
+        if (!ok(space.norm(b, b_norm_))) return solve_status::failed_communication;
         if (!std::isfinite(b_norm_)) return solve_status::not_finite;
         if (!options_.use_initial_guess || b_norm_ == 0) space.set_zero(x);
         // The smallest residual that will be divided by and compared.
@@ -131,7 +131,7 @@ class solve_run {
         ++report.matvecs;
         space.scale(r, -1);
         space.axpy(r, 1, b);
-        return ok(space.norm2(r, rho));
+        return ok(space.norm(r, rho));
     }
     /// Records ||b - A x||, just computed; true if the solve has converged.
     [[nodiscard]] bool record_true_residual(double rho) noexcept {
