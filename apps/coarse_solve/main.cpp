@@ -38,7 +38,7 @@ class totals {
 
     double norm(const field<double>& a) {
         double result = 0;
-        require_ok(space_.norm2(a, result));
+        require_ok(space_.norm(a, result));
         return result;
     }
     /// <b, a>
