@@ -94,8 +94,8 @@ void near_window_end::reach_source(const peer_memory& memory, buffer_place sourc
     if (!source_.is_reachable()) helped_ = nullptr;
 }
 
-void near_window_end::look_for_peer(std::byte* to, std::size_t bytes) noexcept {
-    if (bytes > 0) comm::look_for_peer(streaming_, to, bytes, stamp_);
+void near_window_end::look_for_peer(std::uint64_t step, std::byte* to, std::size_t bytes) noexcept {
+    if (bytes > 0) comm::look_for_peer(streaming_, to, bytes, stamp_, channel_->looked_at(step));
 }
 
 void near_window_end::write(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {

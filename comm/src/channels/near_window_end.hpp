@@ -97,7 +97,7 @@ class near_window_end {
         if (!into_receivers_buffer_) prefetch_token(step);
     }
     /// Only now and then (docs/decisions/0032-paths-follow-the-machine.md).
-    void look_for_peer(std::byte* to, std::size_t bytes) noexcept;
+    void look_for_peer(std::uint64_t step, std::byte* to, std::size_t bytes) noexcept;
 
     void send_token(std::uint64_t step) noexcept { channel_->send(step, no_stamp); }
     [[nodiscard]] bool arrived(std::uint64_t step) const noexcept {

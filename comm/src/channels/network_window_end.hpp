@@ -54,7 +54,7 @@ class network_window_end {
     void send_message(std::uint64_t step, std::size_t bytes) noexcept { channel_.send_part(step, no_stamp, bytes); }
     void step_begins(std::uint64_t) const noexcept {}
     void step_ended(std::uint64_t) const noexcept {}
-    void look_for_peer(std::byte*, std::size_t) const noexcept {}
+    void look_for_peer(std::uint64_t, std::byte*, std::size_t) const noexcept {}
     void write(std::byte* to, const std::byte* from, std::size_t bytes) const noexcept { copy_bytes(to, from, bytes); }
     [[nodiscard]] bool is_copied(std::uint64_t, std::size_t) const noexcept { return true; }
     void help(std::uint64_t) const noexcept {}

@@ -135,7 +135,7 @@ class small_window_end {
         if (known_ < token_to_send(step)) __builtin_prefetch(&token_line());
     }
     void step_ended(std::uint64_t) const noexcept {}
-    void look_for_peer(std::byte*, std::size_t) const noexcept {}
+    void look_for_peer(std::uint64_t, std::byte*, std::size_t) const noexcept {}
 
     void send_token(std::uint64_t step) noexcept {
         last_ = step;

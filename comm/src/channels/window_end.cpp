@@ -176,7 +176,7 @@ template <window_way Way>
         const bool waited = source_ == nullptr && token == w.token_to_fill(step_); // by fill()
         if (!waited && !may_write(w, token)) return false;
         if (source_ != nullptr) {
-            w.look_for_peer(w.target(step_), post_bytes_);
+            w.look_for_peer(step_, w.target(step_), post_bytes_);
             w.copy(step_, source_, post_bytes_);
         }
         w.send_message(step_, post_bytes_);
@@ -237,7 +237,7 @@ status window_end::fill() noexcept {
     const auto fillable = [this](auto& w) {
         if (!may_write(w, w.token_to_fill(step_))) return false;
         buffer_ = w.target(step_);
-        w.look_for_peer(buffer_, request_.bytes());
+        w.look_for_peer(step_, buffer_, request_.bytes());
         return true;
     };
     return until([&](const waiter& waiting) {

@@ -44,11 +44,11 @@ concept window_way = requires(W& w, const W& fixed, wire_writer& own_card, wire_
     w.copy(step, from, bytes);
     { w.is_copied(step, bytes) } -> std::same_as<bool>;
     w.send_message(step, bytes);
-    // Called when a step begins, when it has ended, and before [to, to + bytes) is written: to fetch lines, and to
+    // Called when a step begins, when it has ended, and before [to, to + bytes) is written for a step: to fetch lines, and to
     // measure how far away the peer is.
     w.step_begins(step);
     w.step_ended(step);
-    w.look_for_peer(to, bytes);
+    w.look_for_peer(step, to, bytes);
 
     // The receiver: says that it has begun a step. Is that step's message here, or its sender gone? While it is not,
     // help() copies a part of it.

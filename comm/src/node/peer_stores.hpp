@@ -9,6 +9,7 @@
 #include <halocline/comm/detail/streaming_watch.hpp>
 #include <halocline/comm/detail/take_line.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -29,12 +30,15 @@ inline void copy_to_peer(peer_stores how, std::byte* to, const std::byte* from, 
     }
 }
 
-/// If that is due, measures how far away the peer is that has read [to, to + bytes) last, by the line in the middle.
-/// Changes no byte.  Pre: bytes > 0; the bytes are this thread's to write.
-inline void look_for_peer(streaming_watch& watch, std::byte* to, std::size_t bytes, std::uint64_t now) noexcept {
+/// If that is due, measures how far away the peer is that has read [to, to + bytes) last, by the line in the middle and,
+/// since that may have gone to memory, by the one of `label`, which the peer polls (null: there is none).
+/// Changes no byte but the label's.  Pre: bytes > 0; the bytes are this thread's to write.
+inline void look_for_peer(streaming_watch& watch, std::byte* to, std::size_t bytes, std::uint64_t now,
+                          std::byte* label = nullptr) noexcept {
     if (!watch.due(now)) return;
     std::byte* const middle = to + bytes / 2;
-    watch.read(ticks_to_take(middle, *middle), now);
+    const std::uint64_t message = ticks_to_take(middle, *middle);
+    watch.read(label == nullptr ? message : std::min(message, ticks_to_take(label)), now);
 }
 
 } // namespace halocline::comm
