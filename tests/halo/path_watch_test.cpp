@@ -9,7 +9,10 @@
 #include <halocline/halo/detail/path_watch.hpp>
 #include <halocline_test/allocation_counter.hpp>
 
+#include <algorithm>
+#include <array>
 #include <barrier>
+#include <cstdint>
 
 using namespace halocline_test;
 using comm::status;
@@ -61,6 +64,30 @@ TEST(PathWatch, FollowsWhatALineCosts) {
     decide_at(watch, {50, 80, 50, 900}, true);
     EXPECT_FALSE(watch.streamed());
 }
+
+#if defined(__x86_64__)
+// A line that is in no cache takes longer than one that this core has.
+TEST(LookTimes, TheNearerOfTwoLinesTells) {
+    alignas(128) std::array<std::byte, 256> lines{};
+    std::byte *const message = &lines[0], *const label = &lines[128];
+    halo::look_times looks(comm::ticks());
+    const auto least_ticks = [&](bool message_gone, bool label_gone) {
+        std::uint64_t least = ~std::uint64_t{0};
+        for (int i = 0; i < 1000; ++i) {
+            (void)looks.look(message, label);
+            if (message_gone) __builtin_ia32_clflush(message);
+            if (label_gone) __builtin_ia32_clflush(label);
+            __builtin_ia32_mfence();
+            least = std::min(least, looks.look(message, label));
+        }
+        return least;
+    };
+
+    const std::uint64_t both_gone = least_ticks(true, true);
+    EXPECT_LT(least_ticks(true, false), both_gone);
+    EXPECT_LT(least_ticks(false, true), both_gone);
+}
+#endif
 
 TEST(PathWatch, StaysWithSmallMessagesAndWithoutMeasurement) {
     comm::costs far_flags = near(); // however far away lines may be, only the flag counts
