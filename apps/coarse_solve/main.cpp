@@ -119,6 +119,20 @@ void apply_to_ones(const comm::job& j, const problem& task, settings s, dirac::r
     result.operator_ones_inner = total.inner(one, d_one);
 }
 
+/// Before the work of the set-up.  Collective.  Err: input_error: the norm of b, or of the residual that is asked for, is
+/// no normal number of double precision, so that nothing could be solved.
+void check_norm(const field<double>& b, const settings_reader& given, double tolerance, totals& total) {
+    using limits = std::numeric_limits<double>;
+    const double norm = total.norm(b);
+    if (norm == 0 || (std::isfinite(norm) && norm * std::max(tolerance, limits::epsilon()) >= limits::min())) return;
+    char text[160];
+    std::snprintf(text, sizeof text,
+                  "the norm of its field is %.3g: scale it, so that both this and %g times this are "
+                  "numbers of full precision",
+                  norm, tolerance);
+    throw input_error(given.as_given("solver.rhs") + ": " + text);
+}
+
 /// How far the plain operator's residual may be above the tolerance that the fast one's meets. They sum in different
 /// orders: allow for a thousandth of the tolerance, and, at tolerances near the last digit, for the rounding of x
 /// alone, u |D| |x| / |b|.
@@ -229,6 +243,7 @@ int solve(program& p, int argc, const char* const* argv) {
     result.plaquette = verified.plaquette;
     apply_to_ones(j, task, s, reference, total, result);
     const auto b = make_right_hand_side(j, task, s); // a damaged file is reported before the work
+    check_norm(b, command.reader, s.solver.tolerance, total);
 
     auto x = make_spinors(j, task);
     run_solver(p, j, task, links, s, x, b, result);

@@ -107,10 +107,23 @@ std::string checked_config(const std::string& file) {
 
 constexpr const char* see_help = "; see halocline-run --help";
 
+/// Does what must come before any option is read: help and version, whatever else is wrong; and words like "--hosts=",
+/// for which the parser would take the next word as the value.  Err: input_error.
+void look_ahead(const CLI::App& cli, const std::vector<std::string>& words) {
+    for (std::size_t i = 0; i < words.size() && words[i].starts_with("-") && words[i] != "--"; ++i) {
+        if (words[i] == "-h" || words[i] == "--help") print_and_exit(usage);
+        if (words[i] == "--version") print_and_exit("halocline-run " HALOCLINE_VERSION "\n");
+        if (words[i].ends_with("="))
+            throw input_error(words[i].substr(0, words[i].size() - 1) + " needs a value" + see_help);
+        const CLI::Option* const option = cli.get_option_no_throw(words[i]);
+        if (option != nullptr && option->get_items_expected_min() > 0) ++i; // its value
+    }
+}
+
 /// Reads the options into `s`. Returns how many words, the last ones, follow them.  Err: input_error.
 std::size_t read_options(launch_settings& s, std::vector<std::string> words) {
     CLI::App cli;
-    cli.set_version_flag("--version", "halocline-run " HALOCLINE_VERSION "\n");
+    cli.set_help_flag();  // see look_ahead()
     cli.prefix_command(); // from the first word on that is no option, all belong to the program
     const auto add = [&](const char* flag, const std::function<void(const std::string&)>& read) {
         return cli.add_option_function<std::string>(flag, read);
@@ -127,13 +140,10 @@ std::size_t read_options(launch_settings& s, std::vector<std::string> words) {
     for (CLI::Option* const flag : {bind, no_bind}) flag->multi_option_policy(CLI::MultiOptionPolicy::Throw);
 
     std::ranges::replace(words, "-np", "--np"); // MPI launchers accept it; for CLI11 it would be -n with the value p
-    std::ranges::reverse(words);                // the parser takes them from the back
+    look_ahead(cli, words);
+    std::ranges::reverse(words); // the parser takes them from the back
     try {
         cli.parse(std::move(words));
-    } catch (const CLI::CallForHelp&) {
-        print_and_exit(usage);
-    } catch (const CLI::CallForVersion& version) {
-        print_and_exit(version.what());
     } catch (const CLI::ArgumentMismatch& wrong) { // "-n: 1 required TEXT missing", "-n: At Most 1 required but …"
         const std::string what = wrong.what();
         throw input_error(what.substr(0, what.find(':')) +

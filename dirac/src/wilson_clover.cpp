@@ -171,6 +171,8 @@ comm::status wilson_clover<T>::surface::finish() noexcept {
 
 template <class T>
 void wilson_clover<T>::surface::add_to(lattice::field<T>& y, block_colour targets, unsigned faces, T scale) const {
+    if (x_ == nullptr)
+        throw input_error("wilson_clover: add_to() after start_surface() of a field that D does not take");
     d_->require(y, "wilson_clover: y of add_to()");
     y.mark_written();
     const auto to = d_->targets_of(y, targets, faces, scale);

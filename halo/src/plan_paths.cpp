@@ -60,12 +60,12 @@ void plan_core::choose_paths(const comm::costs& costs) {
 }
 
 void plan_core::review_paths() noexcept {
-    channels_.for_each([&](auto& channel) {
+    channels_.for_each([&]<class Channel>(Channel& channel) {
         message_writer& writer = writers_[channel.index()];
-        if (!writer.watch().watches()) return;
-        if constexpr (requires { channel.looked_at(epoch_); })
-            writer.watch().read(
-                looks_.look(channel.target(epoch_ + 1) + writer.bytes() / 2, channel.looked_at(epoch_ + 1)));
+        if constexpr (Channel::in_peer_memory)
+            if (writer.watch().watches())
+                writer.watch().read(
+                    looks_.look(channel.target(epoch_ + 1) + writer.bytes() / 2, channel.looked_at(epoch_ + 1)));
     });
     if (!looks_.looked(times_.last_stamp())) return;
     for (std::size_t m = 0; m < messages_.size(); ++m) {

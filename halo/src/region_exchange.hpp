@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <concepts>
 #include <utility>
 
 namespace halocline::halo {
@@ -74,7 +75,7 @@ struct region_plan::state {
     /// driver; the byte may be written.
     template <class Channel>
     void look_at(Channel& channel, region_message& m, std::byte* middle) noexcept {
-        if constexpr (requires { channel.looked_at(epoch); }) {
+        if constexpr (std::derived_from<Channel, comm::shm_channel>) { // no others are watched
             if (!looking || m.send_sites == 0 || !m.is_watched()) return;
             const std::uint64_t ticks = looks.look(middle, channel.looked_at(epoch + 1));
             m.watch.read(ticks);

@@ -564,8 +564,8 @@ TEST(Stencil, SharesFieldsWithOthers) {
     const coordinate e{4, 4, 4, 4};
     run(2, [&](const comm::job& j) {
         const auto cut = decomposition::even(e, {1, 1, 1, 2});
-        stencil<double> near(j, cut, {.name = "near"});
-        stencil<double, star{.radius = 2}> wide(j, cut, {.name = "wide"});
+        stencil<double> near(j, cut, {.name = "near", .checks = check_level::normal});
+        stencil<double, star{.radius = 2}> wide(j, cut, {.name = "wide", .checks = check_level::normal});
         field<double> u(near.local_box().extents, 1), a = near.make_field(), b = wide.make_field();
         for (std::int64_t i = 0; i < u.volume(); ++i)
             u.at(i, 0) = static_cast<double>(lattice::lexicographic_index(near.global_site(i), e));

@@ -90,6 +90,7 @@ class near_window_end {
         if (streaming_.watches()) stamp_ = ticks(); // for look_for_peer()
         if (into_receivers_buffer_) return prefetch_token(step);
         if (request_.bytes() > largest_in_slot) return; // write() claims or bypasses its lines
+        if (streaming_.due(stamp_)) return;             // a look would find lines that are here already
         for (std::size_t i = 0; i < request_.bytes(); i += 64) prefetch_for_writing(target(step) + i);
         channel_->prepare(step);
     }

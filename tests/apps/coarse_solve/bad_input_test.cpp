@@ -43,6 +43,8 @@ const bad_input bad_inputs[] = {
     {"--gauge HERE/4444.ildg --rhs file:HERE/flipped.lime", "SciDAC checksum of the data is"},
     {"--gauge HERE/4444.ildg --rhs file:HERE/nan.lime", "holds a NaN or an infinity at site 1.2.3.0"},
     {"--gauge HERE/4444.ildg --rhs file:HERE/propagator.lime", "<spins> as 1"},
+    {"--gauge HERE/4444.ildg --rhs file:HERE/tiny.lime", "tiny.lime: the norm of its field is "},
+    {"--gauge HERE/4444.ildg --rhs file:HERE/huge.lime", "huge.lime: the norm of its field is inf: scale it"},
     {"--solution /nowhere/x.lime", "--solution /nowhere/x.lime: can't be written: No such file"},
     {"--solution HERE/", "is a folder"},
     {"--solution /dev/null", "it is no regular file"},
@@ -112,6 +114,8 @@ void write_inputs(const scratch_folder& scratch) {
     write_smooth(scratch / "4444.ildg", {4, 4, 4, 4});
     write_source(scratch / "small.lime", {2, 2, 2, 2});
     write_source(scratch / "4444.lime", {4, 4, 4, 4});
+    write_source(scratch / "tiny.lime", {4, 4, 4, 4}, 0x1p-1040);
+    write_source(scratch / "huge.lime", {4, 4, 4, 4}, 0x1p1020);
     damage_sources(scratch / "4444.lime", scratch / "");
     std::filesystem::copy_file(scratch / "4444.ildg", scratch / "4444.ildg.partial");
     std::ofstream(scratch / "4444.toml") << "[lattice]\ngauge = '" << scratch / "4444.ildg"

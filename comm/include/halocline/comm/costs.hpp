@@ -133,8 +133,8 @@ inline constexpr double joint_margin = 1.1;
     return streaming_margin * c.streamed_seconds(l) < c.cached_seconds(l); // false if nothing was measured
 }
 
-/// The costs of this job. The first call measures and is collective, later ones are local; where all ranks share memory
-/// they are measured when the job starts, unless job_options::path asks for a specific path.  Err: job_error.
+/// The costs of this job. The first call measures and is collective, later ones are local; where any two ranks share
+/// memory they are measured when the job starts, unless job_options::path asks for a specific path.  Err: job_error.
 /// Cost: a few milliseconds once; two small channel sets between pairs of neighbouring ranks, up to two between the
 /// pairs that time their writes; for that time up to 2 MiB of the slab.
 const costs& measured_costs(const job& j);
