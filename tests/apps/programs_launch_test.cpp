@@ -67,7 +67,8 @@ TEST(Programs, FlagsOfTheLauncherAreGivenOnce) {
         {"-n 2 --ranks 2", "unknown option '--ranks'"},
         {"-n 2 -x", "unknown option '-x'"},
         {"-n2x", "-n 2x: a number from 1 to 4096"},
-        {"-n 2 --bind=maybe", "--bind = maybe"}};
+        {"-n 2 --bind=maybe", "--bind = maybe"},
+        {"-n 2 --remote-shell= --hosts=a:1,b:1", "--remote-shell needs a value"}};
     for (const auto& [flags, says] : wrong)
         expect_one_error(run_command(bin + "halocline-run " + flags + " -- true"), 2, says);
 

@@ -44,6 +44,16 @@ TEST(Nodes, SharedMemoryWithinLibfabricBetween) {
     expect_sums_equal_serial(j);
 }
 
+/// A window's two ranks can't measure alone, so what it does must not depend on whether the job has other nodes.
+TEST(Nodes, CostsAreKnownAtTheStartWhereAnyTwoRanksShareMemory) {
+    {
+        const job j = job::from_environment(over({"shm", "ofi"}));
+        EXPECT_TRUE(j.core().measured.has_value());
+    }
+    const job apart = job::from_environment(over({"ofi"}));
+    EXPECT_FALSE(apart.core().measured.has_value());
+}
+
 /// Nodes of one kernel, such as containers, share its cores: ranks wait like ranks that outnumber them.
 TEST(Nodes, OfOneKernelCountItsCoresTogether) {
     job_options options = over({"ofi"});

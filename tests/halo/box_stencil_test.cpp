@@ -54,11 +54,9 @@ template <int n>
 std::vector<double> by_definition(const coordinate& e, const box_stencil_options& options, int steps) {
     const box whole{{}, e};
     const auto reached = steps_within(options);
-    phases twists = options.phases;
-    for (int mu = 0; mu < dimensions; ++mu) {
-        if (options.boundaries[mu] == boundary::antiperiodic) twists[mu] *= -1;
+    phases twists = twists_of(options);
+    for (int mu = 0; mu < dimensions; ++mu)
         if (options.boundaries[mu] == boundary::open) twists[mu] = 1;
-    }
     std::vector<double> u(static_cast<std::size_t>(whole.volume() * n)), next(u.size());
     const auto at = [&](const coordinate& x, int c) { return static_cast<std::size_t>(whole.index(x) * n + c); };
     for (std::int64_t i = 0; i < whole.volume(); ++i)

@@ -41,9 +41,7 @@ template <star Star>
 std::vector<double> by_definition(const coordinate& e, const stencil_options& options, int steps) {
     constexpr int n = Star.components;
     const std::array<boundary, dimensions>& boundaries = options.boundaries;
-    phases twists = options.phases;
-    for (int mu = 0; mu < dimensions; ++mu)
-        if (boundaries[mu] == boundary::antiperiodic) twists[mu] *= -1;
+    const phases twists = twists_of(options);
     std::vector<double> u(static_cast<std::size_t>(lattice::volume(e) * n)), next(u.size());
     const auto site = [&](const coordinate& x) {
         return static_cast<std::size_t>(lattice::lexicographic_index(x, e) * n);
