@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
+#include <vector>
 
 namespace halocline::app {
 
@@ -14,6 +16,7 @@ command_line read_command_line(const program& p, int argc, const char* const* ar
     // Each flag is another name of a key in the settings table, which reads and checks the value.
     struct flag {
         const char *name, *key, *value;
+        bool is_list = false; // then it may be given several times
     };
     static constexpr std::array<flag, 15> flags{{
         {"--gauge", "lattice.gauge", "FILE"},
@@ -22,7 +25,7 @@ command_line read_command_line(const program& p, int argc, const char* const* ar
         {"--mpi", "lattice.mpi", "x.y.z.t"},
         {"--m0", "operator.m0", "REAL"},
         {"--csw", "operator.csw", "REAL"},
-        {"--rhs", "solver.rhs", "NAME|file:PATH"},
+        {"--rhs", "solver.rhs", "NAME|file:PATH", true},
         {"--seed", "solver.seed", "N"},
         {"--tol", "solver.tolerance", "REAL"},
         {"--max-iterations", "solver.max_iterations", "N"},
@@ -41,13 +44,15 @@ command_line read_command_line(const program& p, int argc, const char* const* ar
         p.name()};
     command_line result;
     add_text_flag(cli, "config", result.config, "FILE", "config file (configs/demo.toml explains every key)");
-    std::array<std::string, flags.size()> texts;
+    std::array<std::vector<std::string>, flags.size()> texts;
     std::array<CLI::Option*, flags.size()> options{};
     const settings defaults;
     for (std::size_t i = 0; i < flags.size(); ++i) {
         const auto key = std::ranges::find(setting_keys(), flags[i].key, [](const auto& k) { return k.path(); });
         const std::string otherwise = key->show(defaults);
         options[i] = cli.add_option(flags[i].name, texts[i], key->description);
+        options[i]->allow_extra_args(false); // else the config file would be one more value of the flag before it
+        if (!flags[i].is_list) options[i]->expected(1);
         options[i]->option_text(flags[i].value + (otherwise.empty() ? "" : " (" + otherwise + ")"));
     }
     for (const std::string other : {"--kappa", "--mass"}) {
@@ -61,15 +66,18 @@ command_line read_command_line(const program& p, int argc, const char* const* ar
     std::string switched_to; // "true" if the flag has no value
     const CLI::Option* const switch_on = cli.add_flag("--reunitarise", switched_to, switched->description);
     cli.add_flag("--dry-run", result.dry_run, "print the decomposition and why, memory and messages, and stop");
-    add_text_flag(cli, "--solution", result.solution, "FILE", "write the solution to this file, in SciDAC's format");
-    add_text_flag(cli, "--json", result.json, "FILE", "write the result as one JSON object to this file");
+    add_text_flag(cli, "--solution", result.solution, "FILE",
+                  "write the solution to this file, in SciDAC's format; of several, FILE's "
+                  "ending gets a number in front: x.00.lime");
+    add_text_flag(cli, "--json", result.json, "FILE",
+                  "write the result to this file as one JSON object, or one in a line for each right-hand side");
 
     p.parse(cli, argc, argv);
     result.reader.read_surroundings(result.config, config::other_sections::refused);
     for (std::size_t i = 0; i < flags.size(); ++i) {
         if (options[i]->count() == 0) continue;
-        refuse_empty(flags[i].name, texts[i], flags[i].value);
-        result.reader.set(flags[i].key, texts[i], flags[i].name);
+        for (const std::string& text : texts[i]) refuse_empty(flags[i].name, text, flags[i].value);
+        result.reader.set(flags[i].key, config::show_list(texts[i]), flags[i].name);
     }
     if (switch_on->count() > 0) result.reader.set(reunitarise, switched_to, "--reunitarise");
     result.reader.check();

@@ -23,6 +23,10 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace halocline::app {
 namespace {
@@ -78,8 +82,9 @@ dirac::verified_links read_links(const program& p, const comm::job& j, const pro
     for (const auto& warning : task.file.warnings) p.print("warning: " + warning);
     for (const auto& warning : lattice::boundary_warnings(task.file, s.op.boundaries))
         p.print("warning: " + warning + " ([operator] boundary)");
-    if (task.source)
-        for (const auto& warning : task.source->warnings) p.print("warning: '" + task.source->path + "': " + warning);
+    for (const auto& source : task.sources)
+        if (source)
+            for (const auto& warning : source->warnings) p.print("warning: '" + source->path + "': " + warning);
     dirac::verified_links verified;
     try {
         with_remedy_of_demo(s, [&] { verified = dirac::read_configuration(j, task.cut, task.file); });
@@ -109,19 +114,18 @@ dirac::verified_links read_links(const program& p, const comm::job& j, const pro
 }
 
 /// D 1 by the plain operator: figures for comparison with other codes.
-void apply_to_ones(const comm::job& j, const problem& task, settings s, dirac::reference_operator& reference,
-                   totals& total, run_result& result) {
-    s.rhs = {};
-    const auto one = make_right_hand_side(j, task, s);
+void apply_to_ones(const comm::job& j, const problem& task, dirac::reference_operator& reference, totals& total,
+                   run_result& result) {
+    const auto one = make_ones(j, task);
     auto d_one = make_spinors(j, task);
     reference.apply(d_one, one);
     result.operator_ones_norm = total.norm(d_one);
     result.operator_ones_inner = total.inner(one, d_one);
 }
 
-/// Before the work of the set-up.  Collective.  Err: input_error: the norm of b, or of the residual that is asked for, is
-/// no normal number of double precision, so that nothing could be solved.
-void check_norm(const field<double>& b, const settings_reader& given, double tolerance, totals& total) {
+/// Err: input_error: the norm of b, or of the residual that is asked for, is no normal number of double precision, so
+/// that nothing could be solved. `given` is how the user named b. Collective.
+void check_norm(const field<double>& b, const std::string& given, double tolerance, totals& total) {
     using limits = std::numeric_limits<double>;
     const double norm = total.norm(b);
     if (norm == 0 || (std::isfinite(norm) && norm * std::max(tolerance, limits::epsilon()) >= limits::min())) return;
@@ -130,7 +134,20 @@ void check_norm(const field<double>& b, const settings_reader& given, double tol
                   "the norm of its field is %.3g: scale it, so that both this and %g times this are "
                   "numbers of full precision",
                   norm, tolerance);
-    throw input_error(given.as_given("solver.rhs") + ": " + text);
+    throw input_error(given + ": " + text);
+}
+
+/// All right-hand sides, checked: what is wrong with one is reported before the work of the set-up. Collective.
+/// Err: input_error.
+std::vector<field<double>> make_right_hand_sides(const comm::job& j, const problem& task, const settings_reader& given,
+                                                 totals& total) {
+    const settings& s = given.values();
+    std::vector<field<double>> all;
+    for (std::size_t i = 0; i < s.rhs.size(); ++i) {
+        all.push_back(make_right_hand_side(j, task, s, i));
+        check_norm(all.back(), as_given(given, s.rhs[i]), s.solver.tolerance, total);
+    }
+    return all;
 }
 
 /// How far the plain operator's residual may be above the tolerance that the fast one's meets. They sum in different
@@ -179,33 +196,52 @@ void note_unreachable_tolerance(const program& p, const settings_reader& given) 
             " is near the rounding of doubles: the residual may stay above it, for all iterations that are allowed");
 }
 
-/// Set-up and solve. What allows no hierarchy is a result too: x = 0.
-void run_solver(const program& p, const comm::job& j, const problem& task, const dirac::padded_links& links,
-                const settings& s, field<double>& x, const field<double>& b, run_result& result) {
+/// The solver after its set-up, or why these links allow no hierarchy, which is a result too: x = 0.
+struct prepared_solver {
+    std::unique_ptr<amg::solver> solver; ///< none: no hierarchy
+    std::string why_none;
+};
+
+prepared_solver set_up(const program& p, const comm::job& j, const problem& task, const dirac::padded_links& links,
+                       const settings& s) {
     amg::solver_options options = s.solver;
     options.blocks = task.blocks;
+    prepared_solver result;
     try {
-        amg::solver solver(j, task.cut, links, s.op, options);
-        solver.on_progress([&](const amg::progress& now) {
+        auto solver = std::make_unique<amg::solver>(j, task.cut, links, s.op, options);
+        solver->on_progress([&](const amg::progress& now) {
             const std::string line = amg::to_string(now);
             if (now.milestone)
                 p.print(line);
             else
                 p.print_progress(line);
         });
-        solver.setup();
-        result.solve = solver.solve(x, b);
+        solver->setup();
+        result.solver = std::move(solver);
     } catch (const amg::no_hierarchy& e) { // the same on every rank
-        result.has_hierarchy = false;
-        result.solve.notes.emplace_back(e.what());
+        result.why_none = e.what();
     }
+    p.print_progress("");
+    return result;
+}
+
+void solve_one(const program& p, const prepared_solver& prepared, field<double>& x, const field<double>& b,
+               run_result& result) {
+    result.has_hierarchy = prepared.solver != nullptr;
+    if (result.has_hierarchy)
+        result.solve = prepared.solver->solve(x, b);
+    else
+        result.solve.notes.push_back(prepared.why_none);
     p.print_progress("");
 }
 
-/// The files that an output of the run must not replace: its inputs, and its other output.
-flagged_files inputs_and(const std::string& flag, const std::string& output, const command_line& command) {
+/// The files that an output of the run must not replace: its inputs, and its other outputs.
+flagged_files inputs_and(const std::string& flag, const std::vector<std::string>& outputs,
+                         const command_line& command) {
     const settings& s = command.reader.values();
-    flagged_files files{{"--rhs", s.rhs.path}, {"--gauge", s.gauge}, {"the config", command.config}, {flag, output}};
+    flagged_files files{{"--gauge", s.gauge}, {"the config", command.config}};
+    for (const right_hand_side& rhs : s.rhs) files.emplace_back("--rhs", rhs.path);
+    for (const std::string& output : outputs) files.emplace_back(flag, output);
     if (s.gauge.empty())
         for (const std::string& path : demo_configuration_paths()) files.emplace_back("the demo configuration", path);
     return files;
@@ -218,8 +254,10 @@ int solve(program& p, int argc, const char* const* argv) {
     j.agree("configuration of the run", command.reader.effective() + "--solution = " + command.solution + "\n--json " +
                                             (command.json.empty() ? "not given" : "given") + "\n--dry-run " +
                                             (command.dry_run ? "given" : "not given") + "\n");
-    check_output(p, "--solution", command.solution, inputs_and("--json", command.json, command));
-    const text_output json(p, "--json", command.json, inputs_and("--solution", command.solution, command));
+    const std::vector<std::string> solutions = solution_paths(command.solution, s.rhs.size());
+    for (const std::string& path : solutions)
+        check_output(p, "--solution", path, inputs_and("--json", {command.json}, command));
+    const text_output json(p, "--json", command.json, inputs_and("--solution", solutions, command));
 
     const problem task = define_problem(j, command.reader, command.dry_run, command.solution,
                                         [&](std::string_view line) { p.print(line); });
@@ -238,23 +276,33 @@ int solve(program& p, int argc, const char* const* argv) {
     const dirac::padded_links links(j, task.cut, verified.links);
     dirac::reference_operator reference(j, task.cut, links, s.op);
     totals total(j, task.cut);
-    run_result result;
-    result.rhs = value_of("solver.rhs", s);
-    result.plaquette = verified.plaquette;
-    apply_to_ones(j, task, s, reference, total, result);
-    const auto b = make_right_hand_side(j, task, s); // a damaged file is reported before the work
-    check_norm(b, command.reader, s.solver.tolerance, total);
-
-    auto x = make_spinors(j, task);
-    run_solver(p, j, task, links, s, x, b, result);
-    judge(j, task, s, reference, total, x, b, result);
-
-    p.print(describe(j, task, result));
+    run_result about_links;
+    about_links.plaquette = verified.plaquette;
+    apply_to_ones(j, task, reference, total, about_links);
+    const std::vector<field<double>> all_b = make_right_hand_sides(j, task, command.reader, total);
     const settings effective = in_force(s, task, verified);
-    if (result.has_hierarchy && write_solution(p, task, effective, x, result, command.solution))
-        result.solution = command.solution;
-    json.write(to_json(j, task, effective, result) + "\n");
-    return result.converged ? exit_success : exit_failure;
+    const prepared_solver prepared = set_up(p, j, task, links, s);
+
+    const bool several = all_b.size() > 1;
+    auto x = make_spinors(j, task);
+    std::vector<run_result> results(all_b.size(), about_links);
+    std::string lines;
+    for (std::size_t i = 0; i < all_b.size(); ++i) {
+        run_result& result = results[i];
+        result.rhs = show(s.rhs[i]);
+        if (several)
+            p.print("right-hand side " + std::to_string(i + 1) + " of " + std::to_string(all_b.size()) + ", " +
+                    result.rhs);
+        solve_one(p, prepared, x, all_b[i], result);
+        judge(j, task, s, reference, total, x, all_b[i], result);
+        p.print(several ? describe_one_of_many(result) : describe(j, task, result));
+        if (result.has_hierarchy && write_solution(p, task, effective, x, result, solutions[i]))
+            result.solution = solutions[i];
+        lines += to_json(j, task, effective, result) + "\n";
+    }
+    if (several) p.print(describe_all(j, task, results));
+    json.write(lines);
+    return std::ranges::all_of(results, &run_result::converged) ? exit_success : exit_failure;
 }
 
 } // namespace

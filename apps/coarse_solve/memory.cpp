@@ -34,8 +34,8 @@ int neighbours(const coordinate& coarse) {
 }
 
 /// Bytes per fine site of what is stored in lexicographic order.
-double lexicographic_bytes(const coordinate& extents) {
-    const double as_read = links, x_and_b = 2 * spinor;
+double lexicographic_bytes(const settings& s, const coordinate& extents) {
+    const double as_read = links, x_and_b = spinor * (1 + static_cast<double>(s.rhs.size()));
     const double reference = dirac::clover_components;
     const double padded = 2 * links; // the links, and the reference's with boundary signs
     return 8 * (as_read + x_and_b + reference + padded * padding(extents));
@@ -77,7 +77,7 @@ double bytes_of_rank(const settings& s, const lattice::decomposition& cut, const
     const auto sites = static_cast<double>(local.volume()),
                places = static_cast<double>(dirac::blocked_places(local, cut.global(), blocks, lanes));
     const double coarse_sites = sites / static_cast<double>(lattice::volume(blocks));
-    return sites * lexicographic_bytes(local.extents) + places * blocked_bytes(s, directions) +
+    return sites * lexicographic_bytes(s, local.extents) + places * blocked_bytes(s, directions) +
            coarse_sites * coarse_bytes(s, coarse, directions);
 }
 

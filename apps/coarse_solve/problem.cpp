@@ -13,13 +13,17 @@
 #include <halocline_app/grid.hpp>
 #include <halocline_app/output_file.hpp>
 
+#include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace halocline::app {
 namespace {
 
 using lattice::coordinate;
 using lattice::to_string;
+
+constexpr int colours = 3;
 
 /// Extents of `file` repeated as requested.  Err: input_error if the resulting lattice is impossible.
 coordinate repeated(const coordinate& file, const settings_reader& given) {
@@ -95,16 +99,46 @@ lattice::decomposition cut_lattice(const coordinate& global, const coordinate& b
 }
 
 std::optional<lattice::spinor_file> open_source(const comm::job& j, const settings_reader& given,
-                                                const coordinate& global) {
-    const right_hand_side& rhs = given.values().rhs;
+                                                const right_hand_side& rhs, const coordinate& global) {
     if (rhs.kind != source::file) return std::nullopt;
     lattice::spinor_file file = dirac::open_spinors(j, rhs.path);
     j.collectively([&] { // hosts may have files of their own
         if (file.extents != global)
-            throw input_error(given.as_given("solver.rhs") + " holds a field on " + to_string(file.extents) +
+            throw input_error(as_given(given, rhs) + " holds a field on " + to_string(file.extents) +
                               " sites, but the lattice is " + to_string(global));
     });
     return file;
+}
+
+/// Err: input_error: a point outside the lattice.
+void check_point(const settings_reader& given, const right_hand_side& rhs, const coordinate& global) {
+    for (int mu = 0; mu < lattice::dimensions; ++mu)
+        if (rhs.site[mu] >= global[mu])
+            throw input_error(as_given(given, rhs) + ": no site of the lattice, which is " + to_string(global) +
+                              "; coordinates count from 0");
+}
+
+lattice::field<double> make_spinors(const comm::job& j, const problem& p) {
+    return {p.cut.local_box(j.rank()).extents, lattice::spinor_components};
+}
+
+/// 1 in the real part of one component of one site, 0 elsewhere.
+lattice::field<double> make_unit(const comm::job& j, const problem& p, const coordinate& site, int spin, int colour) {
+    auto b = make_spinors(j, p);
+    const lattice::box local = p.cut.local_box(j.rank());
+    if (local.contains(site)) b.at(local.index(site), 2 * (colours * spin + colour)) = 1;
+    return b;
+}
+
+lattice::field<double> make_random(const comm::job& j, const problem& p, std::uint64_t seed, std::uint32_t stream) {
+    auto b = make_spinors(j, p);
+    const lattice::box local = p.cut.local_box(j.rank());
+    for (std::int64_t site = 0; site < local.volume(); ++site) {
+        const std::int64_t global_site = lattice::lexicographic_index(local.site(site), p.cut.global());
+        lattice::site_random random(seed, stream, static_cast<std::uint64_t>(global_site));
+        for (int c = 0; c < lattice::spinor_components; ++c) b.at(site, c) = random.normal();
+    }
+    return b;
 }
 
 } // namespace
@@ -123,16 +157,20 @@ problem define_problem(const comm::job& j, const settings_reader& given, bool dr
     std::string why;
     auto cut = cut_lattice(global, blocks, j.ranks(), given, why);
     if (s.order_by_nodes) cut = cut.with_rank_order(lattice::rank_order_by_nodes(cut, j.nodes()));
-    auto source = open_source(j, given, global);
+    std::vector<std::optional<lattice::spinor_file>> sources;
+    for (const right_hand_side& rhs : s.rhs) {
+        check_point(given, rhs, global);
+        sources.push_back(open_source(j, given, rhs, global));
+    }
     if (!dry_run) check_memory(j, s, cut, blocks);
     constexpr std::int64_t spinor_bytes = lattice::spinor_components * sizeof(double);
-    if (!dry_run) check_room(j, "--solution", solution, lattice::volume(global) * spinor_bytes);
+    if (!dry_run) check_room(j, "--solution", solution, lattice::volume(global) * spinor_bytes, s.rhs.size());
     // Last, because making the demo configuration takes seconds, and bad input should be reported at once.
     if (s.gauge.empty() && !dry_run) {
         const std::string path = demo_configuration(j, tell);
         with_remedy_of_demo(s, [&] { open(path); });
     }
-    return {std::move(file), blocks, std::move(cut), std::move(why), std::move(source)};
+    return {std::move(file), blocks, std::move(cut), std::move(why), std::move(sources)};
 }
 
 void with_remedy_of_demo(const settings& s, const std::function<void()>& read) {
@@ -146,25 +184,34 @@ void with_remedy_of_demo(const settings& s, const std::function<void()>& read) {
     }
 }
 
-lattice::field<double> make_right_hand_side(const comm::job& j, const problem& p, const settings& s) {
-    if (p.source && s.rhs.kind == source::file) return dirac::read_spinors(j, p.cut, *p.source);
-    const lattice::box local = p.cut.local_box(j.rank());
-    lattice::field<double> b(local.extents, lattice::spinor_components);
-    constexpr std::uint32_t random_stream = 0x72687300; // distinct from the streams of the test vectors
-    for (std::int64_t site = 0; site < local.volume(); ++site) {
-        const std::int64_t global_site = lattice::lexicographic_index(local.site(site), p.cut.global());
-        lattice::site_random random(s.solver.seed, random_stream, static_cast<std::uint64_t>(global_site));
-        for (int c = 0; c < lattice::spinor_components; ++c) {
-            const bool real = c % 2 == 0;
-            switch (s.rhs.kind) {
-            case source::ones: b.at(site, c) = real ? 1 : 0; break;
-            case source::unit: b.at(site, c) = global_site == 0 && c == 0 ? 1 : 0; break;
-            case source::random: b.at(site, c) = random.normal(); break;
-            case source::file: break; // read above
-            }
-        }
-    }
+std::string as_given(const settings_reader& given, const right_hand_side& one) {
+    const std::string key = "solver.rhs", &where = given.origin(key);
+    return where + (where.starts_with("--") ? " " : ": " + config::name_in_file(key) + " = ") + show(one);
+}
+
+lattice::field<double> make_ones(const comm::job& j, const problem& p) {
+    auto b = make_spinors(j, p);
+    for (std::size_t k = 0; k < b.values().size(); k += 2) b.values()[k] = 1;
     return b;
+}
+
+lattice::field<double> make_right_hand_side(const comm::job& j, const problem& p, const settings& s, std::size_t i) {
+    const right_hand_side& rhs = s.rhs[i];
+    switch (rhs.kind) {
+    case source::file: return dirac::read_spinors(j, p.cut, *p.sources[i]);
+    case source::ones: return make_ones(j, p);
+    case source::unit: return make_unit(j, p, {}, 0, 0);
+    case source::point: {
+        auto b = make_unit(j, p, rhs.site, rhs.spin, rhs.colour);
+        dirac::change_spin_basis(b); // a point in the basis of files, so that its solution in a file is a column there
+        return b;
+    }
+    case source::random: break;
+    }
+    constexpr std::uint32_t random_stream = 0x72687300; // distinct from the streams of the test vectors
+    const auto before = std::ranges::count(s.rhs.begin(), s.rhs.begin() + static_cast<std::ptrdiff_t>(i),
+                                           source::random, &right_hand_side::kind);
+    return make_random(j, p, s.solver.seed, random_stream + static_cast<std::uint32_t>(before));
 }
 
 } // namespace halocline::app

@@ -28,13 +28,29 @@ std::string status_of(const run_result& r) {
     return contradicted ? "contradicted" : std::string(solvers::to_string(r.solve.outer.status));
 }
 
+void append_notes(std::string& out, const run_result& r) {
+    for (const auto& note : r.solve.notes) append_line(out, "note: %s", note.c_str());
+}
+
+void append_contradiction(std::string& out, const run_result& r) {
+    if (status_of(r) != "contradicted") return;
+    append_line(out, "the solver's own residual, %.3e, meets the tolerance; the plain operator's does not",
+                r.solve.outer.relative_residual);
+}
+
+/// " on 2 ranks 1.1.1.2 over shm (halocline-run)"
+std::string where_it_ran(const comm::job& j, const problem& p) {
+    return " on " + std::to_string(j.ranks()) + (j.ranks() == 1 ? " rank " : " ranks ") +
+           lattice::to_string(p.cut.rank_grid()) + " over " + j.transport() + " (" + j.launcher() + ")";
+}
+
 } // namespace
 
 std::string describe(const comm::job& j, const problem& p, const run_result& r) {
     const auto& s = r.solve;
     const auto& c = s.coarse;
     std::string out = "\n";
-    for (const auto& note : s.notes) append_line(out, "note: %s", note.c_str());
+    append_notes(out, r);
     append_line(out, "%-28s %12s", "seconds (slowest rank)", "");
     append_line(out, "  %-26s %12.4f", "set-up", s.setup_seconds);
     append_line(out, "  %-26s %12.4f", "solve", s.solve_seconds);
@@ -55,13 +71,36 @@ std::string describe(const comm::job& j, const problem& p, const run_result& r) 
     append_line(out, "%-28s %12.2f", "coarse iterations, average", s.coarse_iterations_average());
     append_line(out, "%-28s %12.3e", "true relative residual", r.true_relative_residual);
     append_line(out, "%-28s %12.10g", "norm of the solution", r.solution_norm);
-    const std::string status = status_of(r);
-    if (status == "contradicted")
-        append_line(out, "the solver's own residual, %.3e, meets the tolerance; the plain operator's does not",
-                    s.outer.relative_residual);
-    append_line(out, "%s on %d rank%s %s over %s (%s)",
-                r.converged ? "converged" : ("NOT converged: " + status).c_str(), j.ranks(), j.ranks() == 1 ? "" : "s",
-                lattice::to_string(p.cut.rank_grid()).c_str(), j.transport().c_str(), j.launcher().c_str());
+    append_contradiction(out, r);
+    append_line(out, "%s%s", (r.converged ? "converged" : "NOT converged: " + status_of(r)).c_str(),
+                where_it_ran(j, p).c_str());
+    out.pop_back();
+    return out;
+}
+
+std::string describe_one_of_many(const run_result& r) {
+    const auto& s = r.solve;
+    std::string out;
+    append_notes(out, r);
+    append_contradiction(out, r);
+    append_line(out, "%s: %d outer iterations in %.4f s, true relative residual %.3e, norm of the solution %.10g",
+                (r.converged ? "converged" : "NOT converged: " + status_of(r)).c_str(), s.outer.iterations,
+                s.solve_seconds, r.true_relative_residual, r.solution_norm);
+    out.pop_back();
+    return out;
+}
+
+std::string describe_all(const comm::job& j, const problem& p, const std::vector<run_result>& results) {
+    double solves = 0;
+    for (const run_result& r : results) solves += r.solve.solve_seconds;
+    const auto converged = static_cast<std::size_t>(std::ranges::count(results, true, &run_result::converged));
+    const auto count = static_cast<double>(results.size());
+    std::string out = "\n";
+    append_line(out, "%-28s %12s", "seconds (slowest rank)", "");
+    append_line(out, "  %-26s %12.4f", "set-up", results.front().solve.setup_seconds);
+    append_line(out, "  %-26s %12.4f  %.4f each", "solves", solves, solves / count);
+    append_line(out, "%s%s: %zu of %zu right-hand sides", converged == results.size() ? "converged" : "NOT converged",
+                where_it_ran(j, p).c_str(), converged, results.size());
     out.pop_back();
     return out;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What coarse_solve reports at the end: a table for human readers, one JSON object for machines.
+// What coarse_solve reports: a table for human readers, one JSON object per right-hand side for machines.
 #pragma once
 
 #include "problem.hpp"
@@ -8,12 +8,13 @@
 
 #include <complex>
 #include <string>
+#include <vector>
 
 namespace halocline::app {
 
-/// Everything reported about one run; figures are already reduced over ranks.
+/// Everything reported about one right-hand side; figures are already reduced over ranks.
 struct run_result {
-    std::string rhs;      ///< as requested
+    std::string rhs;      ///< its name
     std::string solution; ///< file to which it was written; empty: none
     double plaquette = 0;
     double operator_ones_norm = 0;            ///< |D 1|
@@ -28,8 +29,11 @@ struct run_result {
     amg::solver_report solve;  ///< seconds: maximum over ranks
 };
 
-/// The final table.
+/// The final table of a run with one right-hand side.
 std::string describe(const comm::job& j, const problem& p, const run_result& r);
+/// Of a run with several: a line for each, and what is said at the end.
+std::string describe_one_of_many(const run_result& r);
+std::string describe_all(const comm::job& j, const problem& p, const std::vector<run_result>& results);
 /// The text of a setting, as shown by --help and halocline-info.  Pre: the key exists.
 std::string value_of(const std::string& key_path, const settings& s);
 /// The JSON object, with fixed keys, on one line.

@@ -3,7 +3,9 @@
 
 #include <halocline/dirac/spinor_field.hpp>
 
+#include <algorithm>
 #include <cstdio>
+#include <filesystem>
 
 namespace halocline::app {
 namespace {
@@ -34,6 +36,19 @@ void write(const comm::job& j, const problem& task, const settings& s, const lat
 }
 
 } // namespace
+
+std::vector<std::string> solution_paths(const std::string& path, std::size_t count) {
+    if (path.empty() || count == 1) return std::vector(count, path);
+    const std::filesystem::path whole(path), folder = whole.parent_path();
+    const std::size_t digits = std::max<std::size_t>(2, std::to_string(count - 1).size());
+    std::vector<std::string> paths;
+    for (std::size_t i = 0; i < count; ++i) {
+        std::string number = std::to_string(i);
+        number.insert(0, digits - number.size(), '0');
+        paths.push_back((folder / (whole.stem().string() + '.' + number + whole.extension().string())).string());
+    }
+    return paths;
+}
 
 bool write_solution(const program& p, const problem& task, const settings& s, const lattice::field<double>& x,
                     const run_result& result, const std::string& path) {

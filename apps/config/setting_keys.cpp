@@ -61,22 +61,6 @@ setting_key boundaries_key(key_name key) {
         }));
 }
 
-setting_key right_hand_side_key(key_name key) {
-    const std::vector<choice<source>> made{{"ones", source::ones}, {"unit", source::unit}, {"random", source::random}};
-    const std::string file = "file:";
-    return make_key<settings>(
-        std::move(key), &settings::rhs,
-        [=](const std::string& text) -> right_hand_side {
-            if (text.starts_with(file) && text.size() > file.size()) return {source::file, text.substr(file.size())};
-            for (const auto& c : made)
-                if (c.name == text) return {c.value, {}};
-            expected("ones, unit or random, or file:PATH, like file:source.lime");
-        },
-        [=](const right_hand_side& rhs) {
-            return rhs.kind == source::file ? file + rhs.path : show_choice(rhs.kind, made);
-        });
-}
-
 std::vector<setting_key> lattice_and_operator_keys() {
     return {
         text_key<settings>(
@@ -113,10 +97,13 @@ std::vector<setting_key> lattice_and_operator_keys() {
 std::vector<setting_key> solver_and_level_keys() {
     using options = amg::solver_options;
     return {
-        right_hand_side_key({"solver", "rhs",
-                             "right-hand side: ones, unit (spin 0, colour 0 of site 0), random, or file:PATH, a "
-                             "fermion field in SciDAC's format"}),
-        integer_key<settings>({"solver", "seed", "of the test vectors and of a random right-hand side"},
+        allow_array(make_key<settings>(
+            key_name{"solver", "rhs",
+                     "right-hand side: ones, unit (spin 0, colour 0 of site 0), random, point:x.y.z.t:spin.colour, "
+                     "point:x.y.z.t (all twelve there), or file:PATH, a fermion field in SciDAC's format; of several, "
+                     "separated by commas, one after the other is solved for"},
+            &settings::rhs, read_right_hand_sides, [](const std::vector<right_hand_side>& all) { return show(all); })),
+        integer_key<settings>({"solver", "seed", "of the test vectors and of random right-hand sides"},
                               place_of(&options::seed), std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max()),
         tolerance_key({"solver", "tolerance", "relative residual to reach"}, &options::tolerance),
         solver_key({"solver", "restart_length", "outer FGMRES basis"}, &options::restart_length,

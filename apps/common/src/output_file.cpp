@@ -207,16 +207,18 @@ void check_output(const program& p, const std::string& flag, const std::string& 
     });
 }
 
-void check_room(const comm::job& j, const std::string& flag, const std::string& path, std::int64_t bytes) {
+void check_room(const comm::job& j, const std::string& flag, const std::string& path, std::int64_t bytes,
+                std::size_t files) {
     if (path.empty()) return;
     j.collectively([&] {
         if (j.rank() != 0) return;
         constexpr std::int64_t most_heads = 16384; // what else the file has: its records' heads, the text of a solution
-        bytes += most_heads;
+        bytes = (bytes + most_heads) * static_cast<std::int64_t>(files);
         const std::optional<double> room = room_for(path);
         if (!room || *room >= static_cast<double>(bytes)) return;
         throw input_error(wrong(flag, path,
-                                "it takes up to " + std::to_string(bytes) + " bytes, and " +
+                                (files == 1 ? "it takes" : std::to_string(files) + " such files take") + " up to " +
+                                    std::to_string(bytes) + " bytes, and " +
                                     std::to_string(static_cast<std::int64_t>(*room)) + " are free in '" +
                                     folder_of(path) + "'; make room there, or give a name elsewhere"));
     });

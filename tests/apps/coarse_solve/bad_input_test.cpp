@@ -31,6 +31,20 @@ const bad_input bad_inputs[] = {
     {"--tol nan", "relative residual"},
     {"--rhs twos", "ones, unit or random, or file:PATH"},
     {"--rhs file:", "or file:PATH"},
+    {"--rhs ones --rhs twos", "rhs = 'ones,twos': expected ones, unit or random"},
+    {"--rhs ones,", "rhs = 'ones,': expected ones, unit or random"},
+    {"--rhs point:1.2.3", "four whole numbers >= 0 behind point:"},
+    {"--rhs point:1.2.3.-4", "four whole numbers >= 0 behind point:"},
+    {"--rhs point:1.2.3.4:", "a spin from 0 to 3 and a colour from 0 to 2"},
+    {"--rhs point:1.2.3.4:4.0", "a spin from 0 to 3 and a colour from 0 to 2"},
+    {"--rhs point:1.2.3.4:0.3", "a spin from 0 to 3 and a colour from 0 to 2"},
+    {"--rhs point:1.2.8.4", "--rhs point:1.2.8.4:0.0: no site of the lattice, which is 8.8.8.8"},
+    {"HERE/point.toml", "point.toml:2:7: [solver] rhs = point:0.0.0.8:1.2: no site of the lattice"},
+    {"--gauge HERE/4444.ildg --rhs ones --rhs file:HERE/flipped.lime", "SciDAC checksum of the data is"},
+    {"--gauge HERE/4444.ildg --rhs ones --rhs file:HERE/tiny.lime", "tiny.lime: the norm of its field is "},
+    {"--gauge HERE/4444.ildg --rhs ones --rhs file:HERE/x.01.lime --solution HERE/x.lime",
+     "x.01.lime: is the file of --rhs, whose place it would take"},
+    {"--rhs ones --rhs unit --json HERE/x.01.lime --solution HERE/x.lime", "x.01.lime: is the file of --json"},
     {"--rhs file:/nowhere/at/all", "'/nowhere/at/all': can't be opened: No such file"},
     {"--rhs file:/dev/zero", "'/dev/zero': is not a regular file"},
     {"--rhs file:HERE/not-a-gauge-file", "is no LIME file: fermion fields in SciDAC's format can be read"},
@@ -129,6 +143,7 @@ void write_inputs(const scratch_folder& scratch) {
     std::ofstream(scratch / "zero.toml") << "[lattice]\ngauge = \"a\\u0000b\"\n";
     std::ofstream(scratch / "blocks.toml") << "[[level]]\nblocks = [3, 4, 4, 4]\n";
     std::ofstream(scratch / "vectors.toml") << "[[level]]\nvectors = 13\nblocks = [1, 1, 1, 2]\n";
+    std::ofstream(scratch / "point.toml") << "[solver]\nrhs = ['ones', 'point:0.0.0.8:1.2']\n";
     std::ofstream(scratch / "source.toml") << "[solver]\nrhs = 'file:" << scratch / "small.lime"
                                            << "'\n";
     std::ofstream(scratch / "kappa.toml") << "[operator]\nkappa = 0.125\n";

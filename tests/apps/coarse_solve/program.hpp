@@ -8,9 +8,10 @@
 #include <nlohmann/json.hpp>
 
 #include <complex>
-#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace coarse_solve_test {
 
@@ -35,15 +36,25 @@ inline bool installed(const std::string& program) {
     return run_command("sh -c 'command -v " + program + "'").exit_code == 0;
 }
 
-/// Runs a solve with --json; expects `exit_code`.
-inline json solve(const std::function<std::string(const std::string&)>& launch, const std::string& arguments,
-                  int exit_code = 0) {
+/// Runs a solve with --json; expects `exit_code`. The results, by right-hand side.
+inline std::vector<json> solve_all(const std::function<std::string(const std::string&)>& launch,
+                                   const std::string& arguments, int exit_code = 0) {
     const scratch_folder scratch;
     const std::string file = scratch / "result.json";
     const command_result run = run_command(launch(arguments + " --json " + file));
     EXPECT_EQ(run.exit_code, exit_code) << run.out << run.err;
-    if (!std::filesystem::exists(file)) return {};
-    return json::parse(halocline_test::read_text(file));
+    std::ifstream lines(file);
+    std::vector<json> results;
+    for (std::string line; std::getline(lines, line);) results.push_back(json::parse(line));
+    return results;
+}
+
+/// The same for one right-hand side; null if there is no result.
+inline json solve(const std::function<std::string(const std::string&)>& launch, const std::string& arguments,
+                  int exit_code = 0) {
+    const std::vector<json> results = solve_all(launch, arguments, exit_code);
+    EXPECT_LE(results.size(), 1);
+    return results.empty() ? json() : results.front();
 }
 
 inline auto ranks(int n) {

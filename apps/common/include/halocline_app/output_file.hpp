@@ -5,6 +5,7 @@
 
 #include <halocline_app/main.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -28,10 +29,11 @@ void refuse_dash(const std::string& flag, const std::string& path, bool may_be_s
 /// that can't see the file.
 void check_output(const program& p, const std::string& flag, const std::string& path, const flagged_files& others);
 
-/// Rank 0 checks that the disk of `path` has room for a new file of that size, while an older one stays. File systems
+/// Rank 0 checks that the disk of `path` has room for new files of that size each, while older ones stay. File systems
 /// that do not say how much is free pass. "" is no file. Collective.
 /// Err: input_error that names the flag and both numbers.
-void check_room(const comm::job& j, const std::string& flag, const std::string& path, std::int64_t bytes);
+void check_room(const comm::job& j, const std::string& flag, const std::string& path, std::int64_t bytes,
+                std::size_t files = 1);
 
 /// A text that rank 0 writes. A pipe, a device or an open file (/dev/null, /dev/stdout) will do too: it is opened before
 /// the work, so that a pipe without a reader is reported then, and appended to at the end. Pre: p.joined(), and p

@@ -9,20 +9,13 @@
 #include <halocline/config/reader.hpp>
 #include <halocline/dirac/wilson_parameters.hpp>
 #include <halocline/lattice/geometry.hpp>
+#include <halocline_app/right_hand_side.hpp>
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace halocline::app {
-
-/// The right-hand side: made here, or a field from a spinor file.
-enum class source : std::uint8_t { ones, unit, random, file };
-struct right_hand_side {
-    source kind = source::ones;
-    std::string path{}; ///< for source::file
-};
 
 /// All settings of coarse_solve. Dimensions in the order x, y, z, t.
 struct settings {
@@ -35,8 +28,8 @@ struct settings {
     bool order_by_nodes = true; ///< rank_order
     // [operator]
     dirac::wilson_parameters op;
-    // [solver] and [[level]]; the seed is also that of a random right-hand side
-    right_hand_side rhs{};
+    // [solver] and [[level]]; the seed is also that of random right-hand sides
+    std::vector<right_hand_side> rhs{{}}; ///< at least one
     amg::solver_options solver{};
     // [comm], [faults]
     comm::job_options job{};
