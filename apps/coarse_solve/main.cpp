@@ -88,8 +88,7 @@ dirac::verified_links read_links(const program& p, const comm::job& j, const pro
     dirac::verified_links verified;
     try {
         with_remedy_of_demo(s, [&] { verified = dirac::read_configuration(j, task.cut, task.file); });
-    } catch (const file_error& e) {
-        if (s.reunitarise || e.reason().find("rounded to 32 bits") == std::string::npos) throw;
+    } catch (const lattice::rounded_links_error& e) {
         throw file_error(e.path(), e.reason() + "; --reunitarise accepts rounded links");
     }
     char plaquette[32];

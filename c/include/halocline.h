@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Halocline for C: jobs, windows between two ranks, halo plans, global sums. One header, C11. Each part names the C++
- * header with the details; docs/ describes the whole. An example that uses all of it: apps/halo_c/halo_c.c.
+/* Halocline for C: jobs, windows between two ranks, halo plans, global sums, the multigrid solver. One header, C11. Each
+ * part names the C++ header with the details; docs/ describes the whole. Examples: apps/halo_c/halo_c.c, and for the
+ * solver c/README.md.
  *
  * A function that can fail returns a halocline_status; halocline_error() then has the text, for the calling thread. No
  * exception leaves a function. Handles may be freed in any order; freeing NULL does nothing. "Collective" functions are
@@ -201,6 +202,75 @@ void halocline_sum_start(halocline_sum* sum, const double* values, size_t count)
 /* 1 if finish would return at once. */
 int halocline_sum_test(halocline_sum* sum);
 halocline_status halocline_sum_finish(halocline_sum* sum, double* values, size_t count);
+
+/* --- The multigrid solver: amg/solver.hpp, dirac/wilson_parameters.hpp ------------------------------------------- */
+
+typedef struct halocline_solver halocline_solver;
+
+typedef enum halocline_boundary {
+    HALOCLINE_BOUNDARY_DEFAULT = 0, /* periodic in x, y, z, antiperiodic in t */
+    HALOCLINE_PERIODIC = 1,
+    HALOCLINE_ANTIPERIODIC = 2,
+    HALOCLINE_OPEN = 3
+} halocline_boundary;
+
+typedef enum halocline_spin_basis {
+    HALOCLINE_OPENQCD_SPINS = 0,      /* that of openQCD and DDalphaAMG, in which the operator acts */
+    HALOCLINE_DEGRAND_ROSSI_SPINS = 1 /* that of USQCD's propagators: Chroma, MILC, QUDA */
+} halocline_spin_basis;
+
+/* Called on every rank while the solver is made and solves, with one line of text. A milestone is worth a line in a log;
+ * other lines follow each other quickly. */
+typedef void (*halocline_progress)(void* context, const char* line, int milestone);
+
+/* D x = b for the Wilson-clover operator
+ *   D = (4 + m0) - 1/2 sum_mu [(1 - gamma_mu) U_mu(x) psi(x+mu) + (1 + gamma_mu) U_mu(x-mu)^+ psi(x-mu)] + csw * clover.
+ * Dimensions are x, y, z, t. Members that are 0 mean the default, except for m0 and csw. Equal on all ranks. */
+typedef struct halocline_solver_options {
+    int global[4];                  /* extents of the lattice; there is no default */
+    int rank_grid[4];               /* ranks per dimension; all 0: chosen. Ranks own whole blocks */
+    int order_by_nodes;             /* not 0: as in halocline_plan_options */
+    double m0;                      /* bare mass: m0 = 1 / (2 kappa) - 4 */
+    double csw;                     /* 0: plain Wilson */
+    halocline_boundary boundary[4]; /* of the fermions; the links that are passed contain no sign */
+    halocline_spin_basis spins;     /* of b and x */
+    int blocks[4];                  /* Schwarz blocks, which are the coarse lattice's sites; all 0: chosen */
+    int vectors;                    /* test vectors; 0: 28 */
+    int setup_iterations;           /* of the bootstrap set-up; 0: 4; -1: none */
+    double tolerance;               /* for |b - D x| / |b|; 0: 1e-10 */
+    int max_iterations;             /* outer iterations; 0: 1000 */
+    uint64_t seed;                  /* of the test vectors; 0: 1 */
+    halocline_progress progress;    /* may be NULL */
+    void* context;                  /* of progress */
+} halocline_solver_options;
+
+typedef struct halocline_solve_report {
+    int converged;            /* 1 if the true relative residual meets the tolerance */
+    int iterations;           /* outer ones */
+    double relative_residual; /* |b - D x| / |b| */
+    double coarse_iterations; /* for each outer one, average */
+    double setup_seconds;     /* of the slowest rank */
+    double solve_seconds;
+    const char* status; /* "converged", "max_iterations", ...; valid until the next solve */
+} halocline_solve_report;
+
+/* The part of the lattice that this rank has with these options, before the solver is made: sites
+ * first[mu] <= x[mu] < first[mu] + extent[mu]. Local. */
+halocline_status halocline_solver_box(halocline_job* job, const halocline_solver_options* options, int first[4],
+                                      int extent[4]);
+/* Makes the solver and its hierarchy, which takes as long as several solves. links: [site][mu][row][column][re, im], the
+ * sites of this rank's box, x fastest, mu = x, y, z, t; U_mu(x) acts on the column of colours at x + mu. They are copied,
+ * and may miss SU(3) by 1e-5 at most. HALOCLINE_INPUT_ERROR also where no hierarchy can be made for these links and
+ * parameters. Collective. */
+halocline_status halocline_solver_create(halocline_job* job, const halocline_solver_options* options,
+                                         const double* links, halocline_solver** solver);
+void halocline_solver_free(halocline_solver* solver);
+/* Solves D x = b from x = 0. x and b: [site][spin][colour][re, im], as the links' sites; they may be the same array.
+ * Not converging is no failure: look at the report, which may be NULL. Collective. */
+halocline_status halocline_solver_solve(halocline_solver* solver, double* x, const double* b,
+                                        halocline_solve_report* report);
+/* y = D x by the plain operator, several times slower than the solver's: to compare conventions. Collective. */
+halocline_status halocline_solver_apply(halocline_solver* solver, double* y, const double* x);
 
 #ifdef __cplusplus
 }

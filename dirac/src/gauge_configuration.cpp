@@ -27,6 +27,7 @@ namespace {
 struct reading {
     verified_links found;
     std::optional<file_error> contradiction; ///< the same on every rank
+    bool only_rounded = false;               ///< the contradiction is a rounded_links_error
 };
 
 /// What the ranks decide by.
@@ -79,6 +80,10 @@ reading read_as(const comm::job& j, const lattice::decomposition& cut, const lat
     found.su3_error = totals.max_su3_error;
     try {
         lattice::check_totals(file, totals);
+    } catch (const lattice::rounded_links_error& e) {
+        r.contradiction = e;
+        r.only_rounded = true;
+        return r;
     } catch (const file_error& e) {
         r.contradiction = e;
         return r;
@@ -109,6 +114,11 @@ void require_coupled_copies(const lattice::gauge_file& file, const lattice::coor
                           std::to_string(of_file));
 }
 
+[[noreturn]] void refuse(const std::string& path, const std::string& reason, bool only_rounded) {
+    if (only_rounded) throw lattice::rounded_links_error(path, reason);
+    throw file_error(path, reason);
+}
+
 } // namespace
 
 lattice::gauge_file open_configuration(const comm::job& j, const std::string& path) {
@@ -123,16 +133,19 @@ verified_links read_configuration(const comm::job& j, const lattice::decompositi
     reading r = read_as(j, cut, file);
     if (!r.contradiction) return std::move(r.found);
     const auto other = lattice::as_openqcd(file);
-    if (!other) throw *r.contradiction;
+    const std::string& first = r.contradiction->reason();
+    if (!other) refuse(file.path, first, r.only_rounded);
     reading as_openqcd = read_as(j, cut, *other);
     if (!as_openqcd.contradiction) {
         require_coupled_copies(file, cut.global(), as_openqcd.found.open_in_t);
         return std::move(as_openqcd.found);
     }
-    const std::string &first = r.contradiction->reason(), &second = as_openqcd.contradiction->reason();
-    if (first == second) throw *r.contradiction;
-    throw file_error(file.path, "read as " + lattice::to_string(file.format) + ": " + first + "; read as " +
-                                    lattice::to_string(other->format) + ": " + second);
+    const std::string& second = as_openqcd.contradiction->reason();
+    if (first == second) refuse(file.path, first, r.only_rounded);
+    refuse(file.path,
+           "read as " + lattice::to_string(file.format) + ": " + first + "; read as " +
+               lattice::to_string(other->format) + ": " + second,
+           r.only_rounded || as_openqcd.only_rounded);
 }
 
 void reunitarise(lattice::gauge_field& links) {

@@ -111,13 +111,14 @@ void check_totals(const gauge_file& file, const gauge_totals& totals) {
         throw file_error(file.path, std::to_string(totals.open_links) + " of the " + std::to_string(last_slice) +
                                         " links in t of its last time slice are zero: an open boundary has all");
     constexpr double of_32_bits = 1e-6; // what rounding to them does to SU(3)
-    if (!(totals.max_su3_error <= su3_tolerance(file)))
-        throw file_error(file.path, "a link misses SU(3) by " + scientific(totals.max_su3_error) + ", at most " +
-                                        scientific(su3_tolerance(file)) + " is right: " +
-                                        (totals.max_su3_error < of_32_bits
-                                             ? "its links were rounded to 32 bits before, or it is corrupted"
-                                             : "it is corrupted, its head is wrong, or the sign of a boundary is in "
-                                               "the links"));
+    if (!(totals.max_su3_error <= su3_tolerance(file))) {
+        const std::string what = "a link misses SU(3) by " + scientific(totals.max_su3_error) + ", at most " +
+                                 scientific(su3_tolerance(file)) + " is right: ";
+        if (totals.max_su3_error < of_32_bits)
+            throw rounded_links_error(file.path, what + "its links were rounded to 32 bits before, or it is corrupted");
+        throw file_error(file.path,
+                         what + "it is corrupted, its head is wrong, or the sign of a boundary is in the links");
+    }
     const double trace = totals.link_trace_sum / (3 * static_cast<double>(links));
     if (file.link_trace && !(std::abs(*file.link_trace - trace) <= trace_precision(file) + file.link_trace_digit))
         throw file_error(file.path, "LINK_TRACE of the data is " + scientific(trace) + ", the header says " +

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gauge_layout.hpp"
 
+#include "link_matrix.hpp"
+
+#include <halocline/lattice/su3_error.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -9,44 +13,15 @@
 namespace halocline::lattice {
 namespace {
 
-using complex = std::complex<double>;
-
 /// Direction of the i-th link that a site stores.
 int direction(const gauge_file& file, int i) { return file.format == gauge_format::ddalphaamg ? 3 - i : i; }
 
-/// Element (row, column) of the link that starts at `u`.
-complex element(const double* u, int row, int column) {
-    return {u[2 * (3 * row + column)], u[2 * (3 * row + column) + 1]};
-}
-
-/// Element c of the third row of an SU(3) matrix: conj(row1 x row2).
-complex third_row(const double* u, int c) {
-    const int a = (c + 1) % 3, b = (c + 2) % 3;
-    return std::conj(element(u, 0, a) * element(u, 1, b) - element(u, 0, b) * element(u, 1, a));
-}
-
 void complete_third_row(double* u) {
     for (int c = 0; c < 3; ++c) {
-        const complex z = third_row(u, c);
+        const std::complex<double> z = third_row(u, c);
         u[2 * (6 + c)] = z.real();
         u[2 * (6 + c) + 1] = z.imag();
     }
-}
-
-/// Largest error of U U^dagger = 1 and of the third row, which fixes the determinant's sign; infinite if NaN occurs.
-double su3_error(const double* u) {
-    double largest = 0;
-    const auto add = [&](double error) {
-        if (!(error <= largest)) largest = std::isnan(error) ? std::numeric_limits<double>::infinity() : error;
-    };
-    for (int i = 0; i < 3; ++i)
-        for (int j = i; j < 3; ++j) {
-            complex product = i == j ? -1 : 0;
-            for (int k = 0; k < 3; ++k) product += element(u, i, k) * std::conj(element(u, j, k));
-            add(std::abs(product));
-        }
-    for (int c = 0; c < 3; ++c) add(std::abs(element(u, 2, c) - third_row(u, c)));
-    return largest;
 }
 
 } // namespace

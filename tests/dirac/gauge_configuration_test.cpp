@@ -231,6 +231,7 @@ TEST(GaugeConfiguration, LinksThatWereRoundedTo32BitsAreMadeUnitaryAgainIfAskedF
         gauge_file file = dirac::open_configuration(j, t.path());
 
         const std::string refused = refusal([&] { (void)dirac::read_configuration(j, cut, file); });
+        EXPECT_THROW((void)dirac::read_configuration(j, cut, file), lattice::rounded_links_error);
         file.rounded_to_32_bits = true;
         dirac::verified_links v = dirac::read_configuration(j, cut, file);
         dirac::reunitarise(v.links);

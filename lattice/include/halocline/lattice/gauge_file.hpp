@@ -19,6 +19,12 @@ namespace halocline::lattice {
 enum class gauge_format : std::uint8_t { ddalphaamg, nersc, ildg, milc, openqcd };
 std::string to_string(gauge_format f); ///< "DDalphaAMG", "NERSC", "ILDG", "MILC", "openQCD"
 
+/// 64-bit links miss SU(3) by as much as rounding to 32 bits makes them miss it: gauge_file::rounded_to_32_bits accepts
+/// them.
+class rounded_links_error : public file_error {
+    using file_error::file_error;
+};
+
 /// A gauge file's description of itself; made by open_gauge_file() from the header (and LIME records) alone.
 struct gauge_file {
     std::string path;
@@ -78,7 +84,8 @@ gauge_totals read_links(const gauge_file& file, const box& local, gauge_field& l
 /// Compares the totals of all ranks with what the file recorded: finiteness, checksums, SU(3) (1e-5 / 1e-10 for
 /// 32- / 64-bit files), link trace (like a plaquette), a boundary in t that is open everywhere or nowhere.  The caller
 /// compares the plaquette (tolerance below).
-/// Err: file_error; input_error when the totals do not cover the file exactly once.
+/// Err: file_error, of links that rounded_to_32_bits would accept a rounded_links_error; input_error when the totals do
+/// not cover the file exactly once.
 void check_totals(const gauge_file& file, const gauge_totals& totals);
 /// One sentence for each direction in which `used` contradicts what the file says about its fermions. PERIODIC
 /// contradicts nothing, because many writers say so whatever the fermions are.
