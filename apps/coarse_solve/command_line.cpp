@@ -25,7 +25,7 @@ command_line read_command_line(const program& p, int argc, const char* const* ar
         {"--mpi", "lattice.mpi", "x.y.z.t"},
         {"--m0", "operator.m0", "REAL"},
         {"--csw", "operator.csw", "REAL"},
-        {"--rhs", "solver.rhs", "NAME|file:PATH", true},
+        {"--rhs", "solver.rhs", "NAME|file:PATH ...", true},
         {"--seed", "solver.seed", "N"},
         {"--tol", "solver.tolerance", "REAL"},
         {"--max-iterations", "solver.max_iterations", "N"},
@@ -76,7 +76,10 @@ command_line read_command_line(const program& p, int argc, const char* const* ar
     result.reader.read_surroundings(result.config, config::other_sections::refused);
     for (std::size_t i = 0; i < flags.size(); ++i) {
         if (options[i]->count() == 0) continue;
-        for (const std::string& text : texts[i]) refuse_empty(flags[i].name, text, flags[i].value);
+        for (const std::string& text : texts[i]) {
+            refuse_empty(flags[i].name, text, flags[i].value);
+            if (flags[i].is_list) read_flag(flags[i].name, text, read_right_hand_sides); // each, before they are joined
+        }
         result.reader.set(flags[i].key, config::show_list(texts[i]), flags[i].name);
     }
     if (switch_on->count() > 0) result.reader.set(reunitarise, switched_to, "--reunitarise");

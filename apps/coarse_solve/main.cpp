@@ -234,13 +234,12 @@ void solve_one(const program& p, const prepared_solver& prepared, field<double>&
     p.print_progress("");
 }
 
-/// The files that an output of the run must not replace: its inputs, and its other outputs.
-flagged_files inputs_and(const std::string& flag, const std::vector<std::string>& outputs,
-                         const command_line& command) {
+/// The files that an output of the run must not replace: its inputs, and these other outputs.
+flagged_files inputs_and(flagged_files files, const command_line& command) {
     const settings& s = command.reader.values();
-    flagged_files files{{"--gauge", s.gauge}, {"the config", command.config}};
+    files.emplace_back("--gauge", s.gauge);
+    files.emplace_back("the config", command.config);
     for (const right_hand_side& rhs : s.rhs) files.emplace_back("--rhs", rhs.path);
-    for (const std::string& output : outputs) files.emplace_back(flag, output);
     if (s.gauge.empty())
         for (const std::string& path : demo_configuration_paths()) files.emplace_back("the demo configuration", path);
     return files;
@@ -253,12 +252,17 @@ int solve(program& p, int argc, const char* const* argv) {
     j.agree("configuration of the run", command.reader.effective() + "--solution = " + command.solution + "\n--json " +
                                             (command.json.empty() ? "not given" : "given") + "\n--dry-run " +
                                             (command.dry_run ? "given" : "not given") + "\n");
-    const std::vector<std::string> solutions = solution_paths(command.solution, s.rhs.size());
-    for (const std::string& path : solutions)
-        check_output(p, "--solution", path, inputs_and("--json", {command.json}, command));
-    const text_output json(p, "--json", command.json, inputs_and("--solution", solutions, command));
+    std::vector<std::string> solutions;
+    j.collectively([&] { solutions = solution_paths(command.solution, s.rhs.size()); });
+    flagged_files written{{"--json", command.json}}; // links may lead to one file
+    for (const std::string& path : solutions) {
+        check_output(p, "--solution", path, inputs_and(written, command));
+        written.emplace_back("--solution", path);
+    }
+    written.erase(written.begin());
+    const text_output json(p, "--json", command.json, inputs_and(written, command));
 
-    const problem task = define_problem(j, command.reader, command.dry_run, command.solution,
+    const problem task = define_problem(j, command.reader, command.dry_run, solutions.front(),
                                         [&](std::string_view line) { p.print(line); });
     if (command.dry_run) {
         p.print(describe_dry_run(j, task, s));
@@ -294,10 +298,12 @@ int solve(program& p, int argc, const char* const* argv) {
                     result.rhs);
         solve_one(p, prepared, x, all_b[i], result);
         judge(j, task, s, reference, total, x, all_b[i], result);
-        p.print(several ? describe_one_of_many(result) : describe(j, task, result));
+        p.print(several ? describe_one_of_many(result, results.front()) : describe(j, task, result));
         if (result.has_hierarchy && write_solution(p, task, effective, x, result, solutions[i]))
             result.solution = solutions[i];
-        lines += to_json(j, task, effective, result) + "\n";
+        settings of_this_one = effective;
+        of_this_one.rhs = {s.rhs[i]};
+        lines += to_json(j, task, of_this_one, result) + "\n";
     }
     if (several) p.print(describe_all(j, task, results));
     json.write(lines);

@@ -101,7 +101,12 @@ lattice::decomposition cut_lattice(const coordinate& global, const coordinate& b
 std::optional<lattice::spinor_file> open_source(const comm::job& j, const settings_reader& given,
                                                 const right_hand_side& rhs, const coordinate& global) {
     if (rhs.kind != source::file) return std::nullopt;
-    lattice::spinor_file file = dirac::open_spinors(j, rhs.path);
+    lattice::spinor_file file;
+    try {
+        file = dirac::open_spinors(j, rhs.path);
+    } catch (const input_error& e) { // the same on every rank
+        throw input_error(as_given(given, rhs) + ": " + e.what());
+    }
     j.collectively([&] { // hosts may have files of their own
         if (file.extents != global)
             throw input_error(as_given(given, rhs) + " holds a field on " + to_string(file.extents) +
@@ -209,9 +214,7 @@ lattice::field<double> make_right_hand_side(const comm::job& j, const problem& p
     case source::random: break;
     }
     constexpr std::uint32_t random_stream = 0x72687300; // distinct from the streams of the test vectors
-    const auto before = std::ranges::count(s.rhs.begin(), s.rhs.begin() + static_cast<std::ptrdiff_t>(i),
-                                           source::random, &right_hand_side::kind);
-    return make_random(j, p, s.solver.seed, random_stream + static_cast<std::uint32_t>(before));
+    return make_random(j, p, s.solver.seed, random_stream + rhs.number);
 }
 
 } // namespace halocline::app

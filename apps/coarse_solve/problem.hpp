@@ -33,7 +33,7 @@ struct problem {
 /// Err: input_error (grid that disagrees, blocks that don't divide the lattice or have no room for the test vectors,
 /// rank grid that does not fit, with the admissible ones, bad file, a source for another lattice or outside it, and,
 /// unless this is a dry run, a lattice that this host's memory can't hold, or whose solutions have no room on the disk).
-/// `solution`: the file for them; "": none. `tell` gets lines of progress (rank 0).
+/// `solution`: the first of the files for them; "": none. `tell` gets lines of progress (rank 0).
 problem define_problem(const comm::job& j, const settings_reader& given, bool dry_run, const std::string& solution,
                        const std::function<void(std::string_view)>& tell);
 

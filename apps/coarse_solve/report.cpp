@@ -28,10 +28,6 @@ std::string status_of(const run_result& r) {
     return contradicted ? "contradicted" : std::string(solvers::to_string(r.solve.outer.status));
 }
 
-void append_notes(std::string& out, const run_result& r) {
-    for (const auto& note : r.solve.notes) append_line(out, "note: %s", note.c_str());
-}
-
 void append_contradiction(std::string& out, const run_result& r) {
     if (status_of(r) != "contradicted") return;
     append_line(out, "the solver's own residual, %.3e, meets the tolerance; the plain operator's does not",
@@ -50,7 +46,7 @@ std::string describe(const comm::job& j, const problem& p, const run_result& r) 
     const auto& s = r.solve;
     const auto& c = s.coarse;
     std::string out = "\n";
-    append_notes(out, r);
+    for (const auto& note : s.notes) append_line(out, "note: %s", note.c_str());
     append_line(out, "%-28s %12s", "seconds (slowest rank)", "");
     append_line(out, "  %-26s %12.4f", "set-up", s.setup_seconds);
     append_line(out, "  %-26s %12.4f", "solve", s.solve_seconds);
@@ -78,10 +74,12 @@ std::string describe(const comm::job& j, const problem& p, const run_result& r) 
     return out;
 }
 
-std::string describe_one_of_many(const run_result& r) {
+std::string describe_one_of_many(const run_result& r, const run_result& first) {
     const auto& s = r.solve;
     std::string out;
-    append_notes(out, r);
+    for (const auto& note : s.notes)
+        if (&r == &first || std::ranges::find(first.solve.notes, note) == first.solve.notes.end())
+            append_line(out, "note: %s", note.c_str());
     append_contradiction(out, r);
     append_line(out, "%s: %d outer iterations in %.4f s, true relative residual %.3e, norm of the solution %.10g",
                 (r.converged ? "converged" : "NOT converged: " + status_of(r)).c_str(), s.outer.iterations,

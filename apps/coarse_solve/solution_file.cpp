@@ -2,10 +2,12 @@
 #include "solution_file.hpp"
 
 #include <halocline/dirac/spinor_field.hpp>
+#include <halocline_app/output_file.hpp>
 
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <system_error>
 
 namespace halocline::app {
 namespace {
@@ -40,6 +42,12 @@ void write(const comm::job& j, const problem& task, const settings& s, const lat
 std::vector<std::string> solution_paths(const std::string& path, std::size_t count) {
     if (path.empty() || count == 1) return std::vector(count, path);
     const std::filesystem::path whole(path), folder = whole.parent_path();
+    refuse_dash("--solution", path, false);
+    std::error_code none;
+    if (!whole.has_filename() || std::filesystem::is_directory(whole, none))
+        throw input_error("--solution " + path +
+                          ": can't be written: it is a folder; several solutions are numbered, so " + "name a file: " +
+                          (whole / "x.lime").string() + " becomes " + (whole / "x.00.lime").string() + " and so on");
     const std::size_t digits = std::max<std::size_t>(2, std::to_string(count - 1).size());
     std::vector<std::string> paths;
     for (std::size_t i = 0; i < count; ++i) {

@@ -15,6 +15,7 @@ namespace halocline::app {
 
 /// Where `count` solutions go if `path` was given: that file if there is one; else x.lime becomes x.00.lime, x.01.lime,
 /// and so on, all with the same number of digits. "": nowhere, for all.
+/// Err: input_error: several, and a name that can't be numbered.
 std::vector<std::string> solution_paths(const std::string& path, std::size_t count);
 
 /// Writes x; the file takes the place of an older one once every byte was read back and compared. A solution that did

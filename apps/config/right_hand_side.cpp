@@ -3,13 +3,16 @@
 #include <halocline_app/value_text.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
+#include <utility>
 
 namespace halocline::app {
 namespace {
 
 constexpr int spins = 4, colours = 3;
-const std::string file = "file:", point = "point:";
+const std::string file = "file:", point = "point:", random_one = "random:";
+constexpr std::uint32_t most_random = 1'000'000;
 
 const std::vector<choice<source>>& made_here() {
     static const std::vector<choice<source>> names{
@@ -20,11 +23,11 @@ const std::vector<choice<source>>& made_here() {
 [[noreturn]] void expected_a_name() {
     expected(
         "ones, unit or random, or file:PATH, like file:source.lime, or point:x.y.z.t:spin.colour, or point:x.y.z.t "
-        "for all twelve; several are separated by commas");
+        "for all twelve, or random:N; several are separated by commas");
 }
 
 bool begins_a_name(const std::string& text) {
-    return text.starts_with(file) || text.starts_with(point) ||
+    return text.starts_with(file) || text.starts_with(point) || text.starts_with(random_one) ||
            std::ranges::any_of(made_here(), [&](const auto& made) { return text == made.name; });
 }
 
@@ -57,7 +60,7 @@ std::vector<right_hand_side> read_points(const std::string& text) {
     const std::size_t colon = text.find(':');
     const auto site = lattice::parse_coordinate(text.substr(0, colon));
     if (!site || std::ranges::any_of(*site, [](int x) { return x < 0; }))
-        expected("four whole numbers >= 0 behind point:, in the order x, y, z, t, like point:0.0.0.0");
+        expected("four whole numbers >= 0, with points between them, in the order x, y, z, t, like point:0.0.0.0");
     const auto at = [&](int spin, int colour) {
         return right_hand_side{.kind = source::point, .site = *site, .spin = spin, .colour = colour};
     };
@@ -75,6 +78,9 @@ std::vector<right_hand_side> read_points(const std::string& text) {
 std::vector<right_hand_side> read_name(const std::string& name) {
     if (name.starts_with(file) && name.size() > file.size())
         return {{.kind = source::file, .path = name.substr(file.size())}};
+    if (name.starts_with(random_one))
+        return {{.kind = source::random,
+                 .number = read_integer<std::uint32_t>(name.substr(random_one.size()), 0, most_random)}};
     if (name.starts_with(point)) return read_points(name.substr(point.size()));
     for (const auto& made : made_here())
         if (made.name == name) return {{.kind = made.value}};
@@ -94,6 +100,9 @@ std::string show(const right_hand_side& one) {
     case source::file: return file + one.path;
     case source::point:
         return point + lattice::to_string(one.site) + ':' + std::to_string(one.spin) + '.' + std::to_string(one.colour);
+    case source::random:
+        if (one.number > 0) return random_one + std::to_string(one.number);
+        [[fallthrough]];
     default: return show_choice(one.kind, made_here());
     }
 }

@@ -100,8 +100,8 @@ std::vector<setting_key> solver_and_level_keys() {
         allow_array(make_key<settings>(
             key_name{"solver", "rhs",
                      "right-hand side: ones, unit (spin 0, colour 0 of site 0), random, point:x.y.z.t:spin.colour, "
-                     "point:x.y.z.t (all twelve there), or file:PATH, a fermion field in SciDAC's format; of several, "
-                     "separated by commas, one after the other is solved for"},
+                     "point:x.y.z.t (all twelve there), or file:PATH, a fermion field in SciDAC's format. Several, by "
+                     "commas or by the flag again: one after the other is solved for"},
             &settings::rhs, read_right_hand_sides, [](const std::vector<right_hand_side>& all) { return show(all); })),
         integer_key<settings>({"solver", "seed", "of the test vectors and of random right-hand sides"},
                               place_of(&options::seed), std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max()),

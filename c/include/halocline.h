@@ -219,15 +219,17 @@ typedef enum halocline_spin_basis {
     HALOCLINE_DEGRAND_ROSSI_SPINS = 1 /* that of USQCD's propagators: Chroma, MILC, QUDA */
 } halocline_spin_basis;
 
-/* Called on every rank while the solver is made and solves, with one line of text. A milestone is worth a line in a log;
- * other lines follow each other quickly. */
+/* Called on every rank while the solver is made and solves, with one line of text, which is valid during the call. A
+ * milestone is worth a line in a log; other lines follow each other quickly. It must not call functions of this header
+ * with the job or the solver, nor leave by an exception or longjmp. */
 typedef void (*halocline_progress)(void* context, const char* line, int milestone);
 
 /* D x = b for the Wilson-clover operator
  *   D = (4 + m0) - 1/2 sum_mu [(1 - gamma_mu) U_mu(x) psi(x+mu) + (1 + gamma_mu) U_mu(x-mu)^+ psi(x-mu)] + csw * clover.
- * Dimensions are x, y, z, t. Members that are 0 mean the default, except for m0 and csw. Equal on all ranks. */
+ * Dimensions are x, y, z, t. Members that are 0 mean the default, but global has none, and m0 and csw are taken as
+ * they are. Equal on all ranks, except for progress and context. */
 typedef struct halocline_solver_options {
-    int global[4];                  /* extents of the lattice; there is no default */
+    int global[4];                  /* extents of the lattice */
     int rank_grid[4];               /* ranks per dimension; all 0: chosen. Ranks own whole blocks */
     int order_by_nodes;             /* not 0: as in halocline_plan_options */
     double m0;                      /* bare mass: m0 = 1 / (2 kappa) - 4 */
@@ -245,13 +247,14 @@ typedef struct halocline_solver_options {
 } halocline_solver_options;
 
 typedef struct halocline_solve_report {
-    int converged;            /* 1 if the true relative residual meets the tolerance */
+    int converged;            /* 1 if relative_residual meets the tolerance */
     int iterations;           /* outer ones */
-    double relative_residual; /* |b - D x| / |b| */
+    double relative_residual; /* |b - D x| / |b|, computed with the x that is returned, by the solver's operator */
     double coarse_iterations; /* for each outer one, average */
     double setup_seconds;     /* of the slowest rank */
     double solve_seconds;
-    const char* status; /* "converged", "max_iterations", ...; valid until the next solve */
+    const char*
+        status; /* "converged", "max_iterations", ...; valid until the next solve, or until the solver is freed */
 } halocline_solve_report;
 
 /* The part of the lattice that this rank has with these options, before the solver is made: sites
@@ -260,7 +263,7 @@ halocline_status halocline_solver_box(halocline_job* job, const halocline_solver
                                       int extent[4]);
 /* Makes the solver and its hierarchy, which takes as long as several solves. links: [site][mu][row][column][re, im], the
  * sites of this rank's box, x fastest, mu = x, y, z, t; U_mu(x) acts on the column of colours at x + mu. They are copied,
- * and may miss SU(3) by 1e-5 at most. HALOCLINE_INPUT_ERROR also where no hierarchy can be made for these links and
+ * and may miss SU(3) by 1e-5 at most; those that leave an open boundary may be zero. HALOCLINE_INPUT_ERROR also where no hierarchy can be made for these links and
  * parameters. Collective. */
 halocline_status halocline_solver_create(halocline_job* job, const halocline_solver_options* options,
                                          const double* links, halocline_solver** solver);
@@ -269,7 +272,8 @@ void halocline_solver_free(halocline_solver* solver);
  * Not converging is no failure: look at the report, which may be NULL. Collective. */
 halocline_status halocline_solver_solve(halocline_solver* solver, double* x, const double* b,
                                         halocline_solve_report* report);
-/* y = D x by the plain operator, several times slower than the solver's: to compare conventions. Collective. */
+/* y = D x by the plain operator, several times slower than the solver's: to compare conventions, and to check a
+ * solution. Collective. */
 halocline_status halocline_solver_apply(halocline_solver* solver, double* y, const double* x);
 
 #ifdef __cplusplus

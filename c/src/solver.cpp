@@ -166,20 +166,23 @@ halocline_status halocline_solver_create(halocline_job* job, const halocline_sol
         if (solver != nullptr) *solver = nullptr;
         const comm::job& j = present(job, "job").value;
         std::optional<lattice::decomposition> cut;
-        std::optional<lattice::gauge_field> copied;
+        lattice::coordinate blocks;
         dirac::wilson_parameters p;
         j.collectively([&] { // so that no rank waits for one that was given something else
             present(solver, "solver");
             const halocline_solver_options& given = present(options, "options");
             p = parameters_of(given);
             cut = cut_of(j, given);
-            copied = links_of(&present(links, "links"), *cut, j.rank(), p);
+            blocks = blocks_of(given, cut->global());
         });
         const halocline_solver_options& given = *options;
-        const lattice::coordinate blocks = blocks_of(given, cut->global());
-        j.agree("the lattice of halocline_solver_create()", lattice::to_string(cut->global()) + " in blocks of " +
-                                                                lattice::to_string(blocks) + " on ranks " +
-                                                                lattice::to_string(cut->rank_grid()));
+        // What no part of the solver compares, and what decides how long the array of links is.
+        j.agree("what halocline_solver_create() was given",
+                "lattice " + lattice::to_string(cut->global()) + " in blocks of " + lattice::to_string(blocks) +
+                    " on ranks " + lattice::to_string(cut->rank_grid()) + ", order_by_nodes " +
+                    std::to_string(given.order_by_nodes != 0) + ", spins " + std::to_string(given.spins));
+        std::optional<lattice::gauge_field> copied;
+        j.collectively([&] { copied = links_of(&present(links, "links"), *cut, j.rank(), p); });
         const dirac::padded_links padded(j, *cut, *copied);
         copied.reset();
         auto made =

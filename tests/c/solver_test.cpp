@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The multigrid solver through the C interface, judged by the plain operator; and what it refuses, on all ranks.
 #include <halocline.h>
+#include <halocline/dirac/gamma.hpp>
 #include <halocline/dirac/spinor_field.hpp>
 #include <halocline_test/global_fields.hpp>
 
@@ -8,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <cstring>
 #include <functional>
 #include <string>
@@ -173,6 +175,43 @@ TEST_F(CSolver, BoundariesAreThoseOfTheOptions) {
     EXPECT_LE(distance(middle, open), 1e-12 * norm(b_));
 }
 
+/// D of a point, by hand from the links as they were passed: [site][mu][row][column][re, im].
+TEST_F(CSolver, ReadsLinksAndSpinorsInTheDocumentedOrder) {
+    using complex = std::complex<double>;
+    options_.csw = 0;
+    if (halocline_job_ranks(job_) == 2) std::ranges::copy(lattice::coordinate{1, 2, 1, 1}, options_.rank_grid);
+    ASSERT_EQ(halocline_solver_box(job_, &options_, local_.origin.data(), local_.extents.data()), HALOCLINE_OK);
+    const auto links = halocline_test::links_near_one(local_, global, 0.4);
+    halocline_solver* solver = nullptr;
+    ASSERT_EQ(halocline_solver_create(job_, &options_, links.data(), &solver), HALOCLINE_OK) << halocline_error();
+    halocline_job_free(job_); // the solver goes on
+    job_ = nullptr;
+    constexpr lattice::coordinate point{2, 1, 3, 4};
+    constexpr int spin = 1, colour = 2;
+    reals x(static_cast<std::size_t>(local_.volume()) * lattice::spinor_components), y(x.size());
+    if (local_.contains(point)) x[static_cast<std::size_t>(local_.index(point) * 24 + 2 * (3 * spin + colour))] = 1;
+
+    ASSERT_EQ(halocline_solver_apply(solver, y.data(), x.data()), HALOCLINE_OK) << halocline_error();
+
+    for (int mu = 0; mu < lattice::dimensions; ++mu) {
+        lattice::coordinate before = point;
+        --before[mu];
+        if (!local_.contains(before)) continue;
+        const std::int64_t site = local_.index(before);
+        for (int s = 0; s < 4; ++s)
+            for (int c = 0; c < 3; ++c) {
+                const dirac::gamma_row& row =
+                    dirac::gamma_matrices()[static_cast<std::size_t>(mu)][static_cast<std::size_t>(s)];
+                const complex projected = complex(s == spin) - (row.column == spin ? row.value : 0.0);
+                const double* const u = links.data() + ((site * 4 + mu) * 9 + 3 * c + colour) * 2;
+                const complex expected = -0.5 * projected * complex(u[0], u[1]);
+                const double* const found = y.data() + site * 24 + 2 * (3 * s + c);
+                EXPECT_NEAR(std::abs(complex(found[0], found[1]) - expected), 0, 1e-15) << mu << s << c;
+            }
+    }
+    halocline_solver_free(solver);
+}
+
 TEST_F(CSolver, RefusesBadInputOnEveryRank) {
     const auto refused = [&](auto change, const std::string& text) {
         halocline_solver_options o = options_;
@@ -207,6 +246,12 @@ TEST_F(CSolver, RefusesBadInputOnEveryRank) {
         other = options_;
         if (is_last()) other.m0 = 0.2;
         expect_refused(other, links_, "0.2");
+        other = options_;
+        if (is_last()) other.spins = HALOCLINE_DEGRAND_ROSSI_SPINS;
+        expect_refused(other, links_, "spins 1");
+        other = options_;
+        if (is_last()) std::ranges::fill(other.global, 64); // more links than were passed must not be read
+        expect_refused(other, links_, "lattice 64.64.64.64");
     }
 
     ASSERT_EQ(halocline_solver_create(job_, &options_, links_.data(), &solver), HALOCLINE_OK) << halocline_error();

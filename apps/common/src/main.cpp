@@ -85,7 +85,9 @@ void program::parse(CLI::App& cli, int argc, const char* const* argv) const {
         throw early_exit{exit_success};
     } catch (const CLI::ArgumentMismatch& wrong) { // "--m0: 1 required TEXT missing", "--m0: At Most 1 required …"
         const std::string what = wrong.what();
-        throw input_error(what.substr(0, what.find(':')) + " takes one value, and is given once" + help);
+        const bool is_missing = what.ends_with(" missing");
+        throw input_error(what.substr(0, what.find(':')) + " takes one value" +
+                          (is_missing ? "" : ", and is given once") + help);
     } catch (const CLI::ParseError& wrong) {
         refuse_unknown_flags(cli, argc, argv, help);
         throw input_error(std::string(wrong.what()) + help);

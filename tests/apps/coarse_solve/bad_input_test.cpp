@@ -31,10 +31,17 @@ const bad_input bad_inputs[] = {
     {"--tol nan", "relative residual"},
     {"--rhs twos", "ones, unit or random, or file:PATH"},
     {"--rhs file:", "or file:PATH"},
-    {"--rhs ones --rhs twos", "rhs = 'ones,twos': expected ones, unit or random"},
-    {"--rhs ones,", "rhs = 'ones,': expected ones, unit or random"},
-    {"--rhs point:1.2.3", "four whole numbers >= 0 behind point:"},
-    {"--rhs point:1.2.3.-4", "four whole numbers >= 0 behind point:"},
+    {"--rhs ones --rhs twos", "--rhs 'twos': expected ones, unit or random"},
+    {"--rhs file:HERE/4444.lime --rhs twos", "--rhs 'twos': expected ones, unit or random"},
+    {"HERE/sources.toml", "sources.toml:2:7: [solver] rhs = file:a.lime,twos: 'a.lime,twos': can't be opened"},
+    {"--rhs random:-1", "--rhs 'random:-1': expected a whole number from 0"},
+    {"--rhs", "--rhs takes one value  ("},
+    {"--rhs ones,unit --solution -", "--solution -: names no file"},
+    {"--rhs ones,unit --solution HERE/", "it is a folder; several solutions are numbered"},
+    {"--rhs ones,unit --solution HERE/twin.lime", "twin.01.lime: is the file of --solution"},
+    {"--rhs ones,", "--rhs 'ones,': expected ones, unit or random"},
+    {"--rhs point:1.2.3", "four whole numbers >= 0, with points between them"},
+    {"--rhs point:1.2.3.-4", "four whole numbers >= 0, with points between them"},
     {"--rhs point:1.2.3.4:", "a spin from 0 to 3 and a colour from 0 to 2"},
     {"--rhs point:1.2.3.4:4.0", "a spin from 0 to 3 and a colour from 0 to 2"},
     {"--rhs point:1.2.3.4:0.3", "a spin from 0 to 3 and a colour from 0 to 2"},
@@ -143,6 +150,9 @@ void write_inputs(const scratch_folder& scratch) {
     std::ofstream(scratch / "zero.toml") << "[lattice]\ngauge = \"a\\u0000b\"\n";
     std::ofstream(scratch / "blocks.toml") << "[[level]]\nblocks = [3, 4, 4, 4]\n";
     std::ofstream(scratch / "vectors.toml") << "[[level]]\nvectors = 13\nblocks = [1, 1, 1, 2]\n";
+    std::ofstream(scratch / "sources.toml") << "[solver]\nrhs = ['ones', 'file:a.lime', 'twos']\n";
+    for (const char* twin : {"twin.00.lime", "twin.01.lime"})
+        std::filesystem::create_symlink("same.lime", scratch / twin);
     std::ofstream(scratch / "point.toml") << "[solver]\nrhs = ['ones', 'point:0.0.0.8:1.2']\n";
     std::ofstream(scratch / "source.toml") << "[solver]\nrhs = 'file:" << scratch / "small.lime"
                                            << "'\n";

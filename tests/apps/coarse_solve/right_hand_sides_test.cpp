@@ -23,7 +23,7 @@ const std::string quick = "--vectors 8 --setup 1 --blocks 2.2.2.2 --m0 -0.3 ";
 
 TEST(RightHandSides, NamesAreSeparatedByCommasButThoseOfAPathStay) {
     for (const std::string text :
-         {"ones", "ones,unit,random,random", "file:a.lime,file:b.lime", "file:a,b.lime", "file:a,,b,", "file:a, b",
+         {"ones", "ones,unit,random,random:3", "file:a.lime,file:b.lime", "file:a,b.lime", "file:a,,b,", "file:a, b",
           "file:unit,ones", "point:0.1.2.3:2.1,file:x,point:7.0.0.0:0.0"})
         EXPECT_EQ(app::show(app::read_right_hand_sides(text)), text);
 
@@ -70,14 +70,16 @@ TEST(RightHandSides, OfOneRunHaveTheSolutionsOfRunsOfTheirOwn) {
     }
 }
 
-TEST(RightHandSides, ThatAreRandomAreDifferentOnes) {
+TEST(RightHandSides, RandomOnesAreToldApartByTheirNumbers) {
     const scratch_folder scratch;
     write_smooth(scratch / "g.ildg", extents);
 
-    const auto two = solve_all(ranks(2), quick + "--rhs random,random --gauge " + (scratch / "g.ildg"));
+    const auto all = solve_all(ranks(2), quick + "--rhs random,random:1,random:0 --gauge " + (scratch / "g.ildg"));
 
-    ASSERT_EQ(two.size(), 2);
-    EXPECT_NE(two[0]["rhs_norm"], two[1]["rhs_norm"]);
+    ASSERT_EQ(all.size(), 3);
+    EXPECT_EQ(all[1]["rhs"], "random:1");
+    EXPECT_NE(all[0]["rhs_norm"], all[1]["rhs_norm"]);
+    expect_same_bits(all[0], all[2], "random is random:0");
 }
 
 /// D x of a solution, in the basis of files, is 1 in the component of the point and 0 elsewhere.
@@ -114,12 +116,15 @@ TEST(RightHandSides, OfWhichOneDoesNotConvergeFailTheRunAfterAllWereTried) {
     write_smooth(gauge, extents);
     write_source(zero, extents, 0);
 
-    const auto all =
-        solve_all(ranks(2), quick + "--max-iterations 1 --rhs unit --rhs file:" + zero + " --gauge " + gauge, 1);
+    const std::string once = quick + "--max-iterations 1 --gauge " + gauge + " ";
 
-    ASSERT_EQ(all.size(), 2);
+    const auto all = solve_all(ranks(2), once + "--rhs unit --rhs file:" + zero + " --rhs ones", 1);
+
+    ASSERT_EQ(all.size(), 3);
     EXPECT_FALSE(all[0]["converged"]);
     EXPECT_TRUE(all[1]["converged"]);
+    const json alone = solve(ranks(2), once + "--rhs ones", 1);
+    expect_same_bits(all[2], alone, "after one that did not converge");
 }
 
 TEST(RightHandSides, AreAnArrayInAConfigFile) {
@@ -133,7 +138,7 @@ TEST(RightHandSides, AreAnArrayInAConfigFile) {
     ASSERT_EQ(two.size(), 2);
     EXPECT_EQ(two[0]["rhs"], "unit");
     EXPECT_EQ(two[1]["rhs"], "ones");
-    EXPECT_EQ(two[0]["settings"]["solver.rhs"], "unit,ones");
+    EXPECT_EQ(two[0]["settings"]["solver.rhs"], "unit");
 }
 
 } // namespace

@@ -18,10 +18,11 @@ struct right_hand_side {
     std::string path{};         ///< for source::file
     lattice::coordinate site{}; ///< for source::point; components are at least 0
     int spin = 0, colour = 0;   ///< for source::point, in the basis of spinor files
+    std::uint32_t number = 0;   ///< for source::random: which one of the seed's
 };
 
-/// One or more names, separated by commas: ones, unit, random, point:x.y.z.t:spin.colour, point:x.y.z.t for all spins
-/// and colours, colours fastest, and file:PATH. A comma belongs to PATH unless another name follows it.
+/// One or more names, separated by commas: ones, unit, random, random:N, point:x.y.z.t:spin.colour, point:x.y.z.t for all
+/// spins and colours, colours fastest, and file:PATH. A comma belongs to PATH unless another name follows it.
 /// Err: std::invalid_argument.
 std::vector<right_hand_side> read_right_hand_sides(const std::string& text);
 /// The name of one.

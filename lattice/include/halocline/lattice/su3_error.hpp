@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// How far links, as stored, are from SU(3).
 #pragma once
 
 namespace halocline::lattice {
