@@ -9,6 +9,7 @@
 #include <halocline/comm/processors.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 using namespace halocline_test;
@@ -275,7 +276,10 @@ TEST(PathModel, IsPrintedWithItsNumbersAndOverridden) {
         field<double> x(site_order::lexicographic(halo::grown(cut.local_box(j.rank()), {}).extents), 1, &j.memory());
         shell_plan automatic(j, cut, {.shape = halo::shell::box}, {halo::bind(x)});
         const std::string text = automatic.describe();
-        EXPECT_NE(text.find("a free flag"), std::string::npos) << text;
+        // Whichever reason this machine's costs give.
+        constexpr std::array reasons{"than a free flag, ", "than in place, ", "than a second copy, "};
+        EXPECT_TRUE(std::ranges::any_of(reasons, [&](const char* why) { return text.find(why) != std::string::npos; }))
+            << text;
         EXPECT_NE(text.find("by dimension"), std::string::npos) << text;
 
         shell_plan asked(j, cut,
