@@ -229,21 +229,21 @@ typedef void (*halocline_progress)(void* context, const char* line, int mileston
  * Dimensions are x, y, z, t. Members that are 0 mean the default, but global has none, and m0 and csw are taken as
  * they are. Equal on all ranks, except for progress and context. */
 typedef struct halocline_solver_options {
-    int global[4];                  /* extents of the lattice */
-    int rank_grid[4];               /* ranks per dimension; all 0: chosen. Ranks own whole blocks */
-    int order_by_nodes;             /* not 0: as in halocline_plan_options */
-    double m0;                      /* bare mass: m0 = 1 / (2 kappa) - 4 */
-    double csw;                     /* 0: plain Wilson */
-    halocline_boundary boundary[4]; /* of the fermions; the links that are passed contain no sign */
-    halocline_spin_basis spins;     /* of b and x */
-    int blocks[4];                  /* Schwarz blocks, which are the coarse lattice's sites; all 0: chosen */
-    int vectors;                    /* test vectors; 0: 28 */
-    int setup_iterations;           /* of the bootstrap set-up; 0: 4; -1: none */
-    double tolerance;               /* for |b - D x| / |b|; 0: 1e-10 */
-    int max_iterations;             /* outer iterations; 0: 1000 */
-    uint64_t seed;                  /* of the test vectors; 0: 1 */
-    halocline_progress progress;    /* may be NULL */
-    void* context;                  /* of progress */
+    int global[4];               /* extents of the lattice */
+    int rank_grid[4];            /* ranks per dimension; all 0: chosen. Ranks own whole blocks */
+    int order_by_nodes;          /* not 0: as in halocline_plan_options */
+    double m0;                   /* bare mass: m0 = 1 / (2 kappa) - 4 */
+    double csw;                  /* 0: plain Wilson */
+    int boundary[4];             /* halocline_boundary, of the fermions; links that are passed contain no sign */
+    int spins;                   /* halocline_spin_basis, of b and x */
+    int blocks[4];               /* Schwarz blocks, which are the coarse lattice's sites; all 0: chosen */
+    int vectors;                 /* test vectors; 0: 28 */
+    int setup_iterations;        /* of the bootstrap set-up; 0: 4; -1: none */
+    double tolerance;            /* for |b - D x| / |b|; 0: 1e-10 */
+    int max_iterations;          /* outer iterations; 0: 1000 */
+    uint64_t seed;               /* of the test vectors; 0: 1 */
+    halocline_progress progress; /* may be NULL */
+    void* context;               /* of progress */
 } halocline_solver_options;
 
 typedef struct halocline_solve_report {

@@ -21,7 +21,7 @@ using spinors = lattice::field<double>;
 struct halocline_solver {
     comm::job job;
     lattice::coordinate extents;
-    halocline_spin_basis basis;
+    int basis; ///< halocline_spin_basis
     amg::solver value;
     dirac::reference_operator plain;
     std::string status; ///< of the last solve
@@ -58,15 +58,14 @@ lattice::decomposition cut_of(const comm::job& j, const halocline_solver_options
     return given.order_by_nodes != 0 ? cut.with_rank_order(lattice::rank_order_by_nodes(cut, j.nodes())) : cut;
 }
 
-lattice::boundary boundary_of(halocline_boundary given, int mu) {
+lattice::boundary boundary_of(int given, int mu) {
     switch (given) {
     case HALOCLINE_BOUNDARY_DEFAULT: return dirac::wilson_parameters{}.boundaries[static_cast<std::size_t>(mu)];
     case HALOCLINE_PERIODIC: return lattice::boundary::periodic;
     case HALOCLINE_ANTIPERIODIC: return lattice::boundary::antiperiodic;
     case HALOCLINE_OPEN: return lattice::boundary::open;
     }
-    throw input_error("boundary[" + std::to_string(mu) + "] = " + std::to_string(static_cast<int>(given)) +
-                      " is none of 0 to 3");
+    throw input_error("boundary[" + std::to_string(mu) + "] = " + std::to_string(given) + " is none of 0 to 3");
 }
 
 dirac::wilson_parameters parameters_of(const halocline_solver_options& given) {
@@ -74,7 +73,7 @@ dirac::wilson_parameters parameters_of(const halocline_solver_options& given) {
     for (int mu = 0; mu < lattice::dimensions; ++mu)
         p.boundaries[static_cast<std::size_t>(mu)] = boundary_of(given.boundary[mu], mu);
     if (given.spins != HALOCLINE_OPENQCD_SPINS && given.spins != HALOCLINE_DEGRAND_ROSSI_SPINS)
-        throw input_error("spins = " + std::to_string(static_cast<int>(given.spins)) + " is neither 0 nor 1");
+        throw input_error("spins = " + std::to_string(given.spins) + " is neither 0 nor 1");
     return p;
 }
 

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
-#include <cstring>
 #include <functional>
 #include <string>
 #include <vector>
@@ -20,13 +19,6 @@ namespace {
 using namespace halocline;
 
 using reals = std::vector<double>;
-
-/// What a C program may do.
-template <class Enum>
-void set_to(Enum& member, int value) {
-    static_assert(sizeof member == sizeof value);
-    std::memcpy(&member, &value, sizeof value);
-}
 
 class CSolver : public testing::Test {
   protected:
@@ -224,8 +216,8 @@ TEST_F(CSolver, RefusesBadInputOnEveryRank) {
     refused([](auto& o) { o.vectors = 1000; }, "1000");
     refused([](auto& o) { o.setup_iterations = -2; }, "-2");
     refused([](auto& o) { o.tolerance = 2; }, "tolerance");
-    refused([](auto& o) { set_to(o.boundary[1], 4); }, "boundary[1] = 4");
-    refused([](auto& o) { set_to(o.spins, 2); }, "spins = 2");
+    refused([](auto& o) { o.boundary[1] = 4; }, "boundary[1] = 4");
+    refused([](auto& o) { o.spins = 2; }, "spins = 2");
     refused([](auto& o) { o.m0 = NAN; }, "m0");
     refused([](auto& o) { o.m0 = -4, o.csw = 0; }, "m0 = -4, csw = 0");
 
