@@ -73,10 +73,6 @@ std::complex<double> sum_of(const field<double>& a) {
     return s;
 }
 
-field<double> make_spinors(const comm::job& j, const problem& p) {
-    return {p.cut.local_box(j.rank()).extents, lattice::spinor_components};
-}
-
 /// Links of the file, verified; also prints what the file says about itself.
 dirac::verified_links read_links(const program& p, const comm::job& j, const problem& task, const settings& s) {
     for (const auto& warning : task.file.warnings) p.print("warning: " + warning);
@@ -254,13 +250,14 @@ int solve(program& p, int argc, const char* const* argv) {
                                             (command.dry_run ? "given" : "not given") + "\n");
     std::vector<std::string> solutions;
     j.collectively([&] { solutions = solution_paths(command.solution, s.rhs.size()); });
-    flagged_files written{{"--json", command.json}}; // links may lead to one file
+    flagged_files earlier; // links may lead to one file
     for (const std::string& path : solutions) {
-        check_output(p, "--solution", path, inputs_and(written, command));
-        written.emplace_back("--solution", path);
+        flagged_files others = earlier;
+        others.emplace_back("--json", command.json);
+        check_output(p, "--solution", path, inputs_and(std::move(others), command));
+        earlier.emplace_back("--solution", path);
     }
-    written.erase(written.begin());
-    const text_output json(p, "--json", command.json, inputs_and(written, command));
+    const text_output json(p, "--json", command.json, inputs_and(std::move(earlier), command));
 
     const problem task = define_problem(j, command.reader, command.dry_run, solutions.front(),
                                         [&](std::string_view line) { p.print(line); });

@@ -23,8 +23,6 @@ namespace {
 using lattice::coordinate;
 using lattice::to_string;
 
-constexpr int colours = 3;
-
 /// Extents of `file` repeated as requested.  Err: input_error if the resulting lattice is impossible.
 coordinate repeated(const coordinate& file, const settings_reader& given) {
     const coordinate& tile = given.values().tile;
@@ -123,10 +121,6 @@ void check_point(const settings_reader& given, const right_hand_side& rhs, const
                               "; coordinates count from 0");
 }
 
-lattice::field<double> make_spinors(const comm::job& j, const problem& p) {
-    return {p.cut.local_box(j.rank()).extents, lattice::spinor_components};
-}
-
 /// 1 in the real part of one component of one site, 0 elsewhere.
 lattice::field<double> make_unit(const comm::job& j, const problem& p, const coordinate& site, int spin, int colour) {
     auto b = make_spinors(j, p);
@@ -192,6 +186,10 @@ void with_remedy_of_demo(const settings& s, const std::function<void()>& read) {
 std::string as_given(const settings_reader& given, const right_hand_side& one) {
     const std::string key = "solver.rhs", &where = given.origin(key);
     return where + (where.starts_with("--") ? " " : ": " + config::name_in_file(key) + " = ") + show(one);
+}
+
+lattice::field<double> make_spinors(const comm::job& j, const problem& p) {
+    return {p.cut.local_box(j.rank()).extents, lattice::spinor_components};
 }
 
 lattice::field<double> make_ones(const comm::job& j, const problem& p) {

@@ -49,7 +49,9 @@ std::string as_given(const settings_reader& given, const right_hand_side& one);
 /// Err: input_error.
 lattice::field<double> make_right_hand_side(const comm::job& j, const problem& p, const settings& s, std::size_t i);
 
-/// 1 in all components of all sites.
+/// A field of zeros on this rank's box, lexicographic, 24 components.
+lattice::field<double> make_spinors(const comm::job& j, const problem& p);
+/// 1 in all (complex) components of all sites.
 lattice::field<double> make_ones(const comm::job& j, const problem& p);
 
 } // namespace halocline::app

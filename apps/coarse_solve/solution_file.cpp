@@ -46,7 +46,7 @@ std::vector<std::string> solution_paths(const std::string& path, std::size_t cou
     std::error_code none;
     if (!whole.has_filename() || std::filesystem::is_directory(whole, none))
         throw input_error("--solution " + path +
-                          ": can't be written: it is a folder; several solutions are numbered, so " + "name a file: " +
+                          ": can't be written: it is a folder; several solutions are numbered, so name a file: " +
                           (whole / "x.lime").string() + " becomes " + (whole / "x.00.lime").string() + " and so on");
     const std::size_t digits = std::max<std::size_t>(2, std::to_string(count - 1).size());
     std::vector<std::string> paths;

@@ -10,7 +10,6 @@
 namespace halocline::app {
 namespace {
 
-constexpr int spins = 4, colours = 3;
 const std::string file = "file:", point = "point:", random_one = "random:";
 constexpr std::uint32_t most_random = 1'000'000;
 

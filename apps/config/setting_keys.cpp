@@ -99,7 +99,8 @@ std::vector<setting_key> solver_and_level_keys() {
     return {
         allow_array(make_key<settings>(
             key_name{"solver", "rhs",
-                     "right-hand side: ones, unit (spin 0, colour 0 of site 0), random, point:x.y.z.t:spin.colour, "
+                     "right-hand side: ones, unit (spin 0, colour 0 of site 0), random, random:N, "
+                     "point:x.y.z.t:spin.colour, "
                      "point:x.y.z.t (all twelve there), or file:PATH, a fermion field in SciDAC's format. Several, by "
                      "commas or by the flag again: one after the other is solved for"},
             &settings::rhs, read_right_hand_sides, [](const std::vector<right_hand_side>& all) { return show(all); })),

@@ -12,6 +12,8 @@ namespace halocline::app {
 
 enum class source : std::uint8_t { ones, unit, random, point, file };
 
+inline constexpr int spins = 4, colours = 3;
+
 /// A right-hand side: made here, or a field from a spinor file.
 struct right_hand_side {
     source kind = source::ones;
