@@ -220,28 +220,38 @@ std::int64_t aggregation::orthonormalise(int g, int chirality, const replacement
     return replaced_lanes / blocks().splits_per_block;
 }
 
-void aggregation::prolong(lattice::field<float>& y, const lattice::field<float>& x) noexcept {
-    y.mark_written();
-    const lattice::block_layout& b = blocks();
-    const int w = b.lane_width;
-    for (int g = 0; g < b.groups[0] + b.groups[1]; ++g)
-        for (int c = 0; c < 2; ++c) {
-            for (int place = 0; place < b.blocks_per_group; ++place) {
-                const std::int32_t site = coarse_site_[g * b.blocks_per_group + place];
-                const float* const from = site < 0 ? nullptr : x.outer(site) + c * 2 * vectors_;
-                for (int k = 0; k < 2 * vectors_; ++k)
-                    for (int s = 0; s < b.splits_per_block; ++s)
-                        lanes_[k * w + place * b.splits_per_block + s] = from ? from[k] : 0.0F;
-            }
-            float* const target = y.outer(std::int64_t{g} * b.sites_per_group) + c * half_spinor * w;
-            kernels::combine(w, {group(g, c), site_stride_}, vectors_, lanes_.data(),
-                             {target, std::ptrdiff_t{lattice::spinor_components} * w}, b.sites_per_group, false);
-        }
+void aggregation::prolong(std::span<lattice::field<float>> y, std::span<const lattice::field<float>> x) noexcept {
+    for (lattice::field<float>& one : y) one.mark_written();
+    for (int g = 0; g < blocks().groups[0] + blocks().groups[1]; ++g)
+        for (int c = 0; c < 2; ++c) // every field reads the same data: the vectors of one chirality in one group
+            for (std::size_t i = 0; i < y.size(); ++i) prolong_group(g, c, y[i], x[i]);
 }
 
-void aggregation::restrict(lattice::field<float>& x, const lattice::field<float>& y) noexcept {
-    const batch one{{&x, 1}, {&y, 1}};
-    restrict({&one, 1});
+void aggregation::prolong_group(int g, int chirality, lattice::field<float>& y,
+                                const lattice::field<float>& x) noexcept {
+    const lattice::block_layout& b = blocks();
+    const int w = b.lane_width;
+    for (int place = 0; place < b.blocks_per_group; ++place) {
+        const std::int32_t site = coarse_site_[g * b.blocks_per_group + place];
+        const float* const from = site < 0 ? nullptr : x.outer(site) + chirality * 2 * vectors_;
+        for (int k = 0; k < 2 * vectors_; ++k)
+            for (int s = 0; s < b.splits_per_block; ++s)
+                lanes_[k * w + place * b.splits_per_block + s] = from ? from[k] : 0.0F;
+    }
+    float* const target = y.outer(std::int64_t{g} * b.sites_per_group) + chirality * half_spinor * w;
+    kernels::combine(w, {group(g, chirality), site_stride_}, vectors_, lanes_.data(),
+                     {target, std::ptrdiff_t{lattice::spinor_components} * w}, b.sites_per_group, false);
+}
+
+void aggregation::restrict(std::span<lattice::field<float>> x, std::span<const lattice::field<float>> y) noexcept {
+    for (lattice::field<float>& one : x) one.mark_written();
+    constexpr std::size_t most = kernels::most_right_hand_sides;
+    for (int g = 0; g < blocks().groups[0] + blocks().groups[1]; ++g)
+        for (int c = 0; c < 2; ++c)
+            for (std::size_t first = 0; first < y.size(); first += most) {
+                const std::size_t count = std::min(most, y.size() - first);
+                restrict_group(g, c, {x.subspan(first, count), y.subspan(first, count)});
+            }
 }
 
 void aggregation::restrict(std::span<const batch> batches) noexcept {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <string>
 
@@ -91,14 +92,14 @@ std::shared_ptr<const lattice::site_order> coarse_site_order(const lattice::deco
 }
 
 coarse_operator::coarse_operator(const comm::job& j, const lattice::decomposition& coarse,
-                                 std::shared_ptr<const lattice::site_order> order, int vectors)
+                                 std::shared_ptr<const lattice::site_order> order, int vectors, int systems)
     : job_(j), order_(std::move(order)), rows_(2 * vectors), parities_(has_two_parities(coarse.global()) ? 2 : 1),
       block_reals_(static_cast<std::ptrdiff_t>(kernels::matrix_reals(2 * vectors))) {
     const lattice::box box = coarse.local_box(j.rank());
     origin_ = box.origin;
     choose_directions(coarse.global());
     require_few_vectors(vectors, (static_cast<std::int64_t>(directions_.size()) + 1) * block_reals_);
-    make_plans(coarse);
+    make_plans(coarse, systems);
     j.collectively([&] {
         split_by_parity(box);
         list_sent_sites();
@@ -109,8 +110,10 @@ coarse_operator::coarse_operator(const comm::job& j, const lattice::decompositio
         const int matrices = static_cast<int>(directions_.size()) + 1;
         matrices_ = lattice::field<float>(row_of_sites(sites), matrices * static_cast<int>(block_reals_));
         inverses_ = lattice::field<float>(row_of_sites(odd), static_cast<int>(block_reals_));
-        odd_hops_ = lattice::field<float>(row_of_sites(odd), components());
-        odd_solved_ = lattice::field<float>(row_of_sites(odd), components());
+        for (int k = 0; k < systems; ++k) {
+            odd_hops_.emplace_back(row_of_sites(odd), components());
+            odd_solved_.emplace_back(row_of_sites(odd), components());
+        }
     });
 }
 
@@ -125,15 +128,19 @@ void coarse_operator::choose_directions(const coordinate& global) {
     }
 }
 
-void coarse_operator::make_plans(const lattice::decomposition& coarse) {
+void coarse_operator::make_plans(const lattice::decomposition& coarse, int systems) {
     halo::plan_options options{.widths = {.low = {}, .high = {}}};
     for (const direction& d : directions_)
         (d.where.end == lattice::side::low ? options.widths.low : options.widths.high)[d.where.mu] = 1;
     options.bytes_per_site = static_cast<std::size_t>(components()) * sizeof(float);
     for (int p = 0; p < parities_; ++p) {
-        options.name = parities_ == 1 ? "coarse" : p == 0 ? "coarse even" : "coarse odd";
+        const std::string name = parities_ == 1 ? "coarse" : p == 0 ? "coarse even" : "coarse odd";
         if (parities_ == 2) options.select = [p](const coordinate& x) { return lattice::parity(x) == p; };
-        plans_.emplace_back(job_, coarse, options);
+        for (options.fields = 1;; options.fields = std::min(2 * options.fields, systems)) {
+            options.name = options.fields == 1 ? name : name + " x " + std::to_string(options.fields);
+            plans_[p].emplace_back(job_, coarse, options);
+            if (options.fields == systems) break;
+        }
     }
 }
 
@@ -147,9 +154,9 @@ void coarse_operator::split_by_parity(const lattice::box& box) {
 }
 
 void coarse_operator::list_sent_sites() {
-    for (const halo::plan& plan : plans_) {
+    for (int p = 0; p < parities_; ++p) {
         std::vector<std::vector<int>>& messages = sent_positions_.emplace_back();
-        for (const halo::plan_message& m : plan.messages()) {
+        for (const halo::plan_message& m : plans_[p].front().messages()) {
             std::vector<int>& positions = messages.emplace_back();
             for (const std::int32_t s : m.send_sites) positions.push_back(static_cast<int>(order_->position(s)));
         }
@@ -171,7 +178,7 @@ void coarse_operator::list_terms(const lattice::decomposition& coarse, const lat
                 coordinate y = x;
                 y[f.mu] += f.end == lattice::side::high ? 1 : -1;
                 const bool outside = y[f.mu] < 0 || y[f.mu] >= box.extents[f.mu];
-                if (outside && plans_[0].message_of(f) >= 0) {
+                if (outside && plans_[0].front().message_of(f) >= 0) {
                     remote.push_back({d, places[f.mu][index_in_plane(x, f.mu, box.extents)]});
                     continue;
                 }
@@ -184,17 +191,46 @@ void coarse_operator::list_terms(const lattice::decomposition& coarse, const lat
     }
 }
 
-void coarse_operator::start(int source_parity, const float* x) noexcept {
-    halo::plan& plan = plans_[source_parity];
+coarse_operator::pointers coarse_operator::sites_of(int parity, fields xs) const noexcept {
+    pointers sites;
+    for (lattice::field<float>* x : xs)
+        sites.push_back(x->data() + std::ptrdiff_t{sublattices_[parity].first} * components());
+    return sites;
+}
+
+coarse_operator::const_pointers coarse_operator::sites_of(int parity, const_fields xs) const noexcept {
+    const_pointers sites;
+    for (const lattice::field<float>* x : xs)
+        sites.push_back(x->data() + std::ptrdiff_t{sublattices_[parity].first} * components());
+    return sites;
+}
+
+coarse_operator::pointers coarse_operator::first_of(std::vector<lattice::field<float>>& xs,
+                                                    std::size_t systems) noexcept {
+    pointers data;
+    for (std::size_t k = 0; k < systems; ++k) data.push_back(xs[k].data());
+    return data;
+}
+
+halo::plan& coarse_operator::plan_for(int source_parity, std::size_t systems) noexcept {
+    std::vector<halo::plan>& plans = plans_[source_parity];
+    return *std::ranges::find_if(
+        plans, [&](const halo::plan& p) { return systems <= static_cast<std::size_t>(p.options().fields); });
+}
+
+void coarse_operator::start(int source_parity, std::span<const float* const> x) noexcept {
+    halo::plan& plan = plan_for(source_parity, x.size());
     if (plan.messages().empty()) return;
     const std::ptrdiff_t n = components();
     const int x_first = sublattices_[source_parity].first;
     const std::vector<std::vector<int>>& sent = sent_positions_[source_parity];
     plan.start([&](int message, std::int64_t first, std::int64_t last, std::byte* target) {
         const std::vector<int>& positions = sent[message];
-        for (std::int64_t s = first; s < last; ++s)
-            std::memcpy(target + static_cast<std::size_t>(s * n) * sizeof(float), x + (positions[s] - x_first) * n,
-                        static_cast<std::size_t>(n) * sizeof(float));
+        const std::size_t site_bytes = static_cast<std::size_t>(n) * sizeof(float);
+        for (std::size_t k = 0; k < x.size(); ++k, target += positions.size() * site_bytes)
+            for (std::int64_t s = first; s < last; ++s)
+                std::memcpy(target + static_cast<std::size_t>(s) * site_bytes, x[k] + (positions[s] - x_first) * n,
+                            site_bytes);
     });
 }
 
@@ -206,91 +242,112 @@ comm::status coarse_operator::hop(int target_parity, const hop_operands& f) noex
     for (int site = now.first; site < now.last; ++site) {
         const std::ptrdiff_t at = (site - now.first) * n;
         std::size_t count = 0;
-        if (f.own) terms[count++] = {matrix(site, -1), f.own + at};
+        if (!f.own.empty()) terms[count++] = {matrix(site, -1), f.own.data(), at};
         for (const sublattice::term& t : now.local[site - now.first])
-            terms[count++] = {matrix(site, t.direction), f.x + (t.source - x_first) * n};
-        kernels::multiply(rows_, {terms.data(), count}, f.y + at, f.add);
+            terms[count++] = {matrix(site, t.direction), f.x.data(), (t.source - x_first) * n};
+        kernels::multiply(rows_, {terms.data(), count}, f.y, at, f.add);
     }
-    halo::plan& plan = plans_[source_parity];
+    halo::plan& plan = plan_for(source_parity, f.x.size());
     if (plan.messages().empty()) return comm::status::ok;
     const comm::status finished = plan.finish();
-    if (finished != comm::status::ok) return finished; // then there may be no ghosts
+    if (finished == comm::status::ok) add_ghosts(now, plan, f.y); // else there may be no ghosts
+    return finished;
+}
+
+void coarse_operator::add_ghosts(const sublattice& now, halo::plan& plan, std::span<float* const> y) noexcept {
+    const std::ptrdiff_t n = components();
+    std::array<const_pointers, lattice::faces> ghosts;
+    for (const halo::plan_message& m : plan.messages())
+        for (std::size_t k = 0; k < y.size(); ++k)
+            ghosts[m.where.index()].push_back(plan.ghosts<float>(m.where, static_cast<int>(k)).data());
+    std::array<kernels::product, lattice::faces> terms;
     for (const auto& [site, sources] : now.remote) {
         std::size_t count = 0;
         for (const sublattice::term& t : sources) {
-            const face where = directions_[t.direction].where;
-            terms[count++] = {matrix(site, t.direction), plan.ghosts<float>(where).data() + t.source * n};
+            const const_pointers& behind = ghosts[directions_[t.direction].where.index()];
+            terms[count++] = {matrix(site, t.direction), behind.values().data(), t.source * n};
         }
-        kernels::multiply(rows_, {terms.data(), count}, f.y + (site - now.first) * n, true);
+        kernels::multiply(rows_, {terms.data(), count}, y, (site - now.first) * n, true);
     }
-    return comm::status::ok;
 }
 
-comm::status coarse_operator::apply(lattice::field<float>& y, const lattice::field<float>& x) noexcept {
-    y.mark_written();
-    if (parities_ == 1) {
-        start(0, x.data());
-        return hop(0, {.y = y.data(), .x = x.data(), .own = x.data()});
-    }
-    const std::ptrdiff_t odd = std::ptrdiff_t{sublattices_[1].first} * components();
-    start(0, x.data());
-    start(1, x.data() + odd);
-    const comm::status first = hop(1, {.y = y.data() + odd, .x = x.data(), .own = x.data() + odd});
-    const comm::status second = hop(0, {.y = y.data(), .x = x.data() + odd, .own = x.data()});
+comm::status coarse_operator::apply(fields y, const_fields x) noexcept {
+    for (lattice::field<float>* one : y) one->mark_written();
+    const const_pointers even_x = sites_of(0, x);
+    const pointers even_y = sites_of(0, y);
+    start(0, even_x.values());
+    if (parities_ == 1) return hop(0, {.y = even_y.values(), .x = even_x.values(), .own = even_x.values()});
+    const const_pointers odd_x = sites_of(1, x);
+    const pointers odd_y = sites_of(1, y);
+    start(1, odd_x.values());
+    const comm::status first = hop(1, {.y = odd_y.values(), .x = even_x.values(), .own = odd_x.values()});
+    const comm::status second = hop(0, {.y = even_y.values(), .x = odd_x.values(), .own = even_x.values()});
     return first != comm::status::ok ? first : second;
 }
 
-// y = -D_oo^-1 x on odd sites
-void coarse_operator::minus_inverse(float* y, const float* x) const noexcept {
+void coarse_operator::minus_inverse(std::span<float* const> y, std::span<const float* const> x) const noexcept {
     for (int s = 0; s < sublattices_[1].last - sublattices_[1].first; ++s) {
-        const kernels::product term{inverses_.outer(s), x + std::ptrdiff_t{s} * components()};
-        kernels::multiply(rows_, {&term, 1}, y + std::ptrdiff_t{s} * components(), false);
+        const std::ptrdiff_t at = std::ptrdiff_t{s} * components();
+        const kernels::product term{inverses_.outer(s), x.data(), at};
+        kernels::multiply(rows_, {&term, 1}, y, at, false);
     }
 }
 
-comm::status coarse_operator::apply_schur(lattice::field<float>& y, const lattice::field<float>& x) noexcept {
-    y.mark_written();
+comm::status coarse_operator::apply_schur(fields y, const_fields x) noexcept {
+    for (lattice::field<float>* one : y) one->mark_written();
+    const const_pointers even_x = sites_of(0, x);
+    const pointers even_y = sites_of(0, y);
+    const pointers hops = first_of(odd_hops_, x.size()), solved = first_of(odd_solved_, x.size());
     // w_o = D_oe x_e
-    start(0, x.data());
-    const comm::status first = hop(1, {.y = odd_hops_.data(), .x = x.data()});
+    start(0, even_x.values());
+    const comm::status first = hop(1, {.y = hops.values(), .x = even_x.values()});
     // y_e = D_ee x_e - D_eo D_oo^-1 w_o
-    minus_inverse(odd_solved_.data(), odd_hops_.data());
-    start(1, odd_solved_.data());
-    const comm::status second = hop(0, {.y = y.data(), .x = odd_solved_.data(), .own = x.data()});
+    minus_inverse(solved.values(), hops.values());
+    start(1, solved.values());
+    const comm::status second = hop(0, {.y = even_y.values(), .x = solved.values(), .own = even_x.values()});
     return first != comm::status::ok ? first : second;
 }
 
-comm::status coarse_operator::reduce(lattice::field<float>& y, const lattice::field<float>& b) noexcept {
-    y.mark_written();
-    minus_inverse(odd_solved_.data(), b.data() + std::ptrdiff_t{sublattices_[1].first} * components());
-    start(1, odd_solved_.data());
-    std::copy_n(b.data(), std::ptrdiff_t{sublattices_[0].last} * components(), y.data());
-    return hop(0, {.y = y.data(), .x = odd_solved_.data(), .add = true});
+comm::status coarse_operator::reduce(fields y, const_fields b) noexcept {
+    const pointers even_y = sites_of(0, y), solved = first_of(odd_solved_, b.size());
+    minus_inverse(solved.values(), sites_of(1, b).values());
+    start(1, solved.values());
+    for (std::size_t k = 0; k < y.size(); ++k) {
+        y[k]->mark_written();
+        std::copy_n(b[k]->data(), std::ptrdiff_t{sublattices_[0].last} * components(), y[k]->data());
+    }
+    return hop(0, {.y = even_y.values(), .x = solved.values(), .add = true});
 }
 
-comm::status coarse_operator::reconstruct(lattice::field<float>& x, const lattice::field<float>& xe,
-                                          const lattice::field<float>& b) noexcept {
-    x.mark_written();
-    const std::ptrdiff_t odd = std::ptrdiff_t{sublattices_[1].first} * components();
-    start(0, xe.data());
-    std::copy_n(xe.data(), odd, x.data());
-    // w_o = D_oe x_e - b_o
-    const std::ptrdiff_t odd_reals = std::ptrdiff_t{sublattices_[1].last - sublattices_[1].first} * components();
-    for (std::ptrdiff_t i = 0; i < odd_reals; ++i) odd_hops_.data()[i] = -b.data()[odd + i];
-    const comm::status finished = hop(1, {.y = odd_hops_.data(), .x = xe.data(), .add = true});
+comm::status coarse_operator::reconstruct(fields x, const_fields xe, const_fields b) noexcept {
+    const std::ptrdiff_t even_reals = std::ptrdiff_t{sublattices_[1].first} * components();
+    const std::ptrdiff_t odd_reals = std::ptrdiff_t{sublattices_[1].last} * components() - even_reals;
+    const const_pointers even_x = sites_of(0, xe);
+    const pointers hops = first_of(odd_hops_, x.size());
+    start(0, even_x.values());
+    for (std::size_t k = 0; k < x.size(); ++k) {
+        x[k]->mark_written();
+        std::copy_n(xe[k]->data(), even_reals, x[k]->data());
+        // w_o = D_oe x_e - b_o
+        const float* const b_odd = b[k]->data() + even_reals;
+        std::transform(b_odd, b_odd + odd_reals, odd_hops_[k].data(), std::negate<>());
+    }
+    const comm::status finished = hop(1, {.y = hops.values(), .x = even_x.values(), .add = true});
     // x_o = -D_oo^-1 w_o
-    minus_inverse(x.data() + odd, odd_hops_.data());
+    minus_inverse(sites_of(1, x).values(), hops.values());
     return finished;
 }
 
 halo::plan_statistics coarse_operator::statistics() const {
     halo::plan_statistics sum;
-    for (const halo::plan& plan : plans_) sum += plan.statistics();
+    for (const std::vector<halo::plan>& plans : plans_)
+        for (const halo::plan& plan : plans) sum += plan.statistics();
     return sum;
 }
 
 void coarse_operator::reset_statistics() {
-    for (halo::plan& plan : plans_) plan.reset_statistics();
+    for (std::vector<halo::plan>& plans : plans_)
+        for (halo::plan& plan : plans) plan.reset_statistics();
 }
 
 } // namespace halocline::amg

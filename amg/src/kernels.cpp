@@ -113,47 +113,91 @@ void combine_target(int w, view<const float> p, int count, const float* c, view<
     }
 }
 
-// Rows [0, H) of sum_k A_k v_k, where A_k starts with this panel; two sets of sums hide the latency of the additions.
-template <int H>
-HWY_INLINE void panel_product(int n, const product* terms, std::size_t term_count, std::size_t offset,
-                              float* HWY_RESTRICT y_re, float* HWY_RESTRICT y_im) {
+// Systems whose sums stay in registers.
+constexpr int most_systems = HWY_TARGET <= HWY_AVX3 ? 4 : 3;
+/// Rows of one panel, of each system.
+struct panel_sums {
+    float re[most_systems][16], im[most_systems][16];
+};
+
+// Rows [0, H) of sum_t A_t v_t for systems [first, first + B), where A_t starts with this panel; two sets of sums hide
+// the latency of the additions. With several systems the panel is taken in slices of one SIMD register.
+template <int H, int B>
+HWY_INLINE void panel_product(int n, const product* terms, std::size_t term_count, std::size_t first,
+                              std::size_t offset, panel_sums& sums) {
     const hn::CappedTag<float, H> d;
-    constexpr int lanes = static_cast<int>(hn::MaxLanes(hn::CappedTag<float, H>())), parts = H / lanes;
-    hn::Vec<decltype(d)> re[parts], im[parts], re2[parts], im2[parts];
-    for (int k = 0; k < parts; ++k) re[k] = im[k] = re2[k] = im2[k] = hn::Zero(d);
-    for (std::size_t t = 0; t < term_count; ++t) {
-        const float* a = terms[t].matrix + offset;
-        const float* const v = terms[t].vector;
-        for (int c = 0; c < n; ++c, a += 2 * H) {
-            const auto vr = hn::Set(d, v[2 * c]), vi = hn::Set(d, v[2 * c + 1]);
-            for (int k = 0; k < parts; ++k) {
-                const auto ar = hn::LoadU(d, a + k * lanes), ai = hn::LoadU(d, a + H + k * lanes);
-                re[k] = hn::MulAdd(ar, vr, re[k]);
-                im[k] = hn::MulAdd(ar, vi, im[k]);
-                re2[k] = hn::NegMulAdd(ai, vi, re2[k]);
-                im2[k] = hn::MulAdd(ai, vr, im2[k]);
+    constexpr int lanes = static_cast<int>(hn::MaxLanes(hn::CappedTag<float, H>())), slices = H / lanes;
+    constexpr int at_once = B == 1 ? slices : 1;
+    for (int slice = 0; slice < slices; slice += at_once) {
+        const std::size_t start = offset + static_cast<std::size_t>(slice * lanes);
+        hn::Vec<decltype(d)> re[B][at_once], im[B][at_once], re2[B][at_once], im2[B][at_once];
+        for (int b = 0; b < B; ++b)
+            for (int k = 0; k < at_once; ++k) re[b][k] = im[b][k] = re2[b][k] = im2[b][k] = hn::Zero(d);
+        for (std::size_t t = 0; t < term_count; ++t) {
+            const float* a = terms[t].matrix + start;
+            const float* v[B];
+            for (int b = 0; b < B; ++b) v[b] = terms[t].vectors[first + b] + terms[t].offset;
+            for (int c = 0; c < n; ++c, a += 2 * H) {
+                for (int k = 0; k < at_once; ++k) {
+                    const auto ar = hn::LoadU(d, a + k * lanes), ai = hn::LoadU(d, a + H + k * lanes);
+                    for (int b = 0; b < B; ++b) {
+                        const auto vr = hn::Set(d, v[b][2 * c]), vi = hn::Set(d, v[b][2 * c + 1]);
+                        re[b][k] = hn::MulAdd(ar, vr, re[b][k]);
+                        im[b][k] = hn::MulAdd(ar, vi, im[b][k]);
+                        re2[b][k] = hn::NegMulAdd(ai, vi, re2[b][k]);
+                        im2[b][k] = hn::MulAdd(ai, vr, im2[b][k]);
+                    }
+                }
+            }
+        }
+        for (int b = 0; b < B; ++b) {
+            for (int k = 0; k < at_once; ++k) {
+                const int row = (slice + k) * lanes;
+                hn::StoreU(hn::Add(re[b][k], re2[b][k]), d, sums.re[b] + row);
+                hn::StoreU(hn::Add(im[b][k], im2[b][k]), d, sums.im[b] + row);
             }
         }
     }
-    for (int k = 0; k < parts; ++k) {
-        hn::StoreU(hn::Add(re[k], re2[k]), d, y_re + k * lanes);
-        hn::StoreU(hn::Add(im[k], im2[k]), d, y_im + k * lanes);
-    }
 }
 
-void multiply_target(int n, const product* terms, std::size_t term_count, float* HWY_RESTRICT y, bool keep) {
-    float re[16], im[16];
-    for (int row = 0; row < n; row += 16) {
-        const std::size_t offset = 2 * static_cast<std::size_t>(row) * static_cast<std::size_t>(n);
-        if (n - row <= 8)
-            panel_product<8>(n, terms, term_count, offset, re, im);
-        else
-            panel_product<16>(n, terms, term_count, offset, re, im);
-        const int rows = n - row < 16 ? n - row : 16;
-        float* const out = y + 2 * row;
+template <int B>
+HWY_INLINE void rows_product(int n, const product* terms, std::size_t term_count, float* const* ys, std::size_t first,
+                             std::ptrdiff_t y_offset, int row, bool keep) {
+    const std::size_t offset = 2 * static_cast<std::size_t>(row) * static_cast<std::size_t>(n);
+    panel_sums sums;
+    if (n - row <= 8)
+        panel_product<8, B>(n, terms, term_count, first, offset, sums);
+    else
+        panel_product<16, B>(n, terms, term_count, first, offset, sums);
+    const int rows = n - row < 16 ? n - row : 16;
+    for (int b = 0; b < B; ++b) {
+        float* const out = ys[first + b] + y_offset + 2 * row;
+        const float *const re = sums.re[b], *const im = sums.im[b];
         for (int r = 0; r < rows; ++r) {
             out[2 * r] = keep ? out[2 * r] + re[r] : re[r];
             out[2 * r + 1] = keep ? out[2 * r + 1] + im[r] : im[r];
+        }
+    }
+}
+
+void multiply_target(int n, const product* terms, std::size_t term_count, float* const* ys, std::size_t systems,
+                     std::ptrdiff_t offset, bool keep) {
+    for (int row = 0; row < n; row += 16) {
+        for (std::size_t first = 0; first < systems;) {
+            const std::size_t left = systems - first;
+            if (most_systems == 4 && left >= 4) {
+                rows_product<most_systems>(n, terms, term_count, ys, first, offset, row, keep);
+                first += 4;
+            } else if (left >= 3) {
+                rows_product<3>(n, terms, term_count, ys, first, offset, row, keep);
+                first += 3;
+            } else if (left == 2) {
+                rows_product<2>(n, terms, term_count, ys, first, offset, row, keep);
+                first += 2;
+            } else {
+                rows_product<1>(n, terms, term_count, ys, first, offset, row, keep);
+                first += 1;
+            }
         }
     }
 }
@@ -175,8 +219,9 @@ void dots(int w, view<const float> p, int count, std::span<const view<const floa
 void combine(int w, view<const float> p, int count, const float* c, view<float> y, int sites, bool keep) noexcept {
     HWY_DYNAMIC_DISPATCH(combine_target)(w, p, count, c, y, sites, keep);
 }
-void multiply(int n, std::span<const product> terms, float* y, bool keep) noexcept {
-    HWY_DYNAMIC_DISPATCH(multiply_target)(n, terms.data(), terms.size(), y, keep);
+void multiply(int n, std::span<const product> terms, std::span<float* const> ys, std::ptrdiff_t offset,
+              bool keep) noexcept {
+    HWY_DYNAMIC_DISPATCH(multiply_target)(n, terms.data(), terms.size(), ys.data(), ys.size(), offset, keep);
 }
 
 } // namespace halocline::amg::kernels

@@ -37,6 +37,13 @@ std::int64_t most_vectors(const lattice::coordinate& block) {
     return complex_per_chirality * lattice::volume(block);
 }
 
+std::vector<int> even_groups(int count, int most) {
+    const int groups = (count + most - 1) / most;
+    std::vector<int> sizes;
+    for (int g = 0; g < groups; ++g) sizes.push_back(count / groups + (g < count % groups ? 1 : 0));
+    return sizes;
+}
+
 std::string to_string(const progress& p) {
     const std::string step = std::to_string(p.step), of = " of " + std::to_string(p.steps);
     switch (p.where) {
@@ -44,9 +51,11 @@ std::string to_string(const progress& p) {
     case progress::phase::setup_iteration: return "set-up: iteration " + step + of;
     case progress::phase::solve: break;
     }
+    const std::string of_solves = " of " + std::to_string(p.systems) + " solves";
     std::array<char, 32> residual{};
     std::snprintf(residual.data(), residual.size(), "%.3e", p.residual);
-    return "iteration " + step + ": residual " + residual.data();
+    if (p.systems == 1) return "iteration " + step + ": residual " + residual.data();
+    return "iteration " + step + of_solves + ": residuals up to " + residual.data();
 }
 
 } // namespace halocline::amg

@@ -4,6 +4,7 @@
 #include "collectively_made.hpp"
 
 #include <halocline/base/error.hpp>
+#include <halocline/base/short_list.hpp>
 #include <halocline/base/stopwatch.hpp>
 #include <halocline/lattice/field_shape.hpp>
 
@@ -24,8 +25,9 @@ void agree_on(const comm::job& j, const solver_options& o) {
          << ", setup_iterations " << o.setup_iterations << ", sweeps " << o.sweeps << ", block_steps " << o.block_steps
          << ", coarse_tolerance " << o.coarse_tolerance << ", coarse_restart_length " << o.coarse_restart_length
          << ", coarse_max_restarts " << o.coarse_max_restarts << ", coarse_level " << o.coarse_level << ", seed "
-         << o.seed << ", tolerance " << o.tolerance << ", restart_length " << o.restart_length << ", max_restarts "
-         << o.max_restarts << ", max_iterations " << o.max_iterations << ", stagnation_stop " << o.stagnation_stop;
+         << o.seed << ", at_once " << o.at_once << ", tolerance " << o.tolerance << ", restart_length "
+         << o.restart_length << ", max_restarts " << o.max_restarts << ", max_iterations " << o.max_iterations
+         << ", stagnation_stop " << o.stagnation_stop;
     j.agree("the solver_options", text.str());
 }
 
@@ -46,6 +48,7 @@ const solver_options& checked(const comm::job& j, const solver_options& o) {
     within("coarse_tolerance", o.coarse_tolerance, ranges.tolerance);
     within("coarse_restart_length", o.coarse_restart_length, ranges.restart_length);
     within("coarse_max_restarts", o.coarse_max_restarts, ranges.max_restarts);
+    within("at_once", o.at_once, ranges.at_once);
     within("tolerance", o.tolerance, ranges.tolerance);
     within("restart_length", o.restart_length, ranges.restart_length);
     within("max_restarts", o.max_restarts, ranges.max_restarts);
@@ -94,16 +97,9 @@ solver::solver(const comm::job& j, const lattice::decomposition& cut, const dira
     : job_(j), options_(checked(j, options)), m0_(p.m0), csw_(p.csw),
       d_(j, cut, links, p, blocked_order(j, cut, options)), d32_(j, cut, links, p, d_.order()), blocks_(d32_, links),
       hierarchy_(j, cut, blocks_, options),
-      sum_(j, std::max(solvers::values_per_sum(options.restart_length), most_times), cut.rank_order()),
-      space_(d_.order(), lattice::spinor_components, sum_), work_(collectively_made(j, [&] {
-          return solvers::fgmres_workspace<lattice::field<double>>(space_, options.restart_length);
-      })) {
-    j.collectively([&] {
-        x_ = space_.make();
-        b_ = space_.make();
-        x32_ = lattice::field<float>(d_.order(), lattice::spinor_components);
-        b32_ = lattice::field<float>(d_.order(), lattice::spinor_components);
-    });
+      sum_(j, std::max(values_per_sum(options.restart_length, options.at_once), most_times), cut.rank_order()),
+      space_(d_.order(), lattice::spinor_components, sum_) {
+    j.collectively([&] { make_room(1); });
 } catch (const dirac::singular_local_term& e) { // on every rank
     throw no_hierarchy(with_parameters(e, p.m0, p.csw));
 }
@@ -120,52 +116,131 @@ void solver::setup() {
     is_set_up_ = true;
 }
 
-solver_report solver::solve(lattice::field<double>& x, const lattice::field<double>& b) {
-    hierarchy_.coarse_level().reset_costs();
-    job_.collectively([&] { // also so that the slowest rank's preparations are not timed as the others' waits
-        if (!is_set_up_) throw input_error("amg::solver: solve() before setup(): there is no hierarchy yet");
-        const lattice::field_shape spinors{lattice::spinor_components, d_.order()->extents()};
-        lattice::require_shape(x, "amg::solver: field x", spinors);
-        lattice::require_shape(b, "amg::solver: field b", spinors);
-        reorder(b_, b);
-    });
+void solver::make_room(std::size_t systems) {
+    while (systems_.size() < systems) {
+        x32_.emplace_back(d_.order(), lattice::spinor_components);
+        b32_.emplace_back(d_.order(), lattice::spinor_components);
+        systems_.push_back({{space_, options_.restart_length}, space_.make(), space_.make()});
+    }
+}
 
-    const stopwatch watch;
+void solver::check_call(fields x, const_fields b) const {
+    if (!is_set_up_) throw input_error("amg::solver: solve() before setup(): there is no hierarchy yet");
+    const lattice::field_shape spinors{lattice::spinor_components, d_.order()->extents()};
+    for (const lattice::field<double>* one : x) lattice::require_shape(*one, "amg::solver: field x", spinors);
+    for (const lattice::field<double>* one : b) lattice::require_shape(*one, "amg::solver: field b", spinors);
+}
+
+solver_report solver::solve(lattice::field<double>& x, const lattice::field<double>& b) {
+    lattice::field<double>* const to = &x;
+    const lattice::field<double>* const from = &b;
+    solver_report report;
+    solve_together({&to, 1}, {&from, 1}, {&report, 1});
+    return report;
+}
+
+std::vector<solver_report> solver::solve(fields x, const_fields b) {
+    job_.agree("the numbers of fields of amg::solver::solve()",
+               std::to_string(x.size()) + " x, " + std::to_string(b.size()) + " b");
+    const std::vector<int> groups = even_groups(static_cast<int>(b.size()), options_.at_once);
+    job_.collectively([&] {
+        if (x.size() != b.size())
+            throw input_error("amg::solver: " + std::to_string(x.size()) + " fields x for " + std::to_string(b.size()) +
+                              " right-hand sides; there must be one for each");
+        if (!groups.empty()) make_room(static_cast<std::size_t>(groups.front()));
+    });
+    std::vector<solver_report> reports(b.size());
+    std::size_t first = 0;
+    for (const int group : groups) {
+        const auto size = static_cast<std::size_t>(group);
+        solve_together(x.subspan(first, size), b.subspan(first, size), std::span(reports).subspan(first, size));
+        first += size;
+    }
+    return reports;
+}
+
+solvers::fgmres_options solver::outer_options() const {
     solvers::fgmres_options options;
     options.tolerance = options_.tolerance;
     options.restart_length = options_.restart_length;
     options.max_iterations =
         options_.max_iterations > 0 ? options_.max_iterations : options_.max_restarts * options_.restart_length;
     options.stagnation_window = options_.stagnation_stop ? options_.restart_length : 0;
-    const auto precondition = [&](lattice::field<double>& z, const lattice::field<double>& r) {
-        convert(b32_, r);
-        const comm::status s = hierarchy_.cycle(x32_, b32_);
-        convert(z, x32_);
-        return s;
-    };
-    solver_report report;
-    report.outer = solvers::fgmres(
-        space_, [&](auto& y, const auto& v) { return d_.apply(y, v); }, precondition, b_, x_, work_, options,
-        [&](const solvers::iteration_event& e) {
-            if (tell_) tell_({progress::phase::solve, e.iteration, 0, e.residual, true});
-        });
-    report.solve_seconds = watch.seconds();
-    if (report.outer.communication != comm::status::ok) job_.fail(report.outer.communication, "the solve");
-    reorder(x, x_);
-    x.mark_written();
+    return options;
+}
 
-    report.setup_seconds = setup_seconds_;
-    report.coarse = hierarchy_.coarse_level().costs();
-    report.notes = hierarchy_.notes();
-    coarse_costs& c = report.coarse;
+comm::status solver::precondition(fields z, const_fields r) {
+    for (std::size_t k = 0; k < r.size(); ++k) convert(b32_[k], *r[k]);
+    const comm::status s = hierarchy_.cycle(std::span(x32_).first(z.size()), std::span(b32_).first(r.size()));
+    for (std::size_t k = 0; k < z.size(); ++k) convert(*z[k], x32_[k]);
+    return s;
+}
+
+void solver::solve_together(fields x, const_fields b, std::span<solver_report> reports) {
+    hierarchy_.coarse_level().reset_costs();
+    short_list<solvers::one_system<lattice::field<double>>, solvers::most_systems> systems;
+    job_.collectively([&] { // also so that the slowest rank's preparations are not timed as the others' waits
+        check_call(x, b);
+        for (std::size_t k = 0; k < b.size(); ++k) {
+            reorder(systems_[k].b, *b[k]);
+            systems.push_back({&systems_[k].b, &systems_[k].x, &systems_[k].work});
+        }
+    });
+
+    const stopwatch watch;
+    const auto apply = [&](fields y, const_fields v) {
+        for (std::size_t k = 0; k < y.size(); ++k)
+            if (const comm::status s = d_.apply(*y[k], *v[k]); s != comm::status::ok) return s;
+        return comm::status::ok;
+    };
+    // An iteration of several is told when the next one begins: it has the largest of their residuals.
+    progress now{.where = progress::phase::solve, .milestone = true};
+    const auto tell = [&] {
+        if (tell_ && now.step > 0) tell_(now);
+        now.step = 0;
+    };
+    const auto on_iteration = [&](const solvers::iteration_event& e) {
+        now.residual = now.step == 0 ? e.residual : std::max(now.residual, e.residual);
+        now.systems = now.step == 0 ? 1 : now.systems + 1;
+        now.step = e.iteration;
+        if (b.size() == 1) tell();
+    };
+    std::vector<solvers::solve_report> outer(b.size());
+    solvers::fgmres_together(
+        space_, apply,
+        [&](fields z, const_fields r) {
+            tell();
+            return precondition(z, r);
+        },
+        systems.values(), std::span(outer), outer_options(), on_iteration);
+    tell();
+    const double seconds = watch.seconds();
+    for (std::size_t k = 0; k < b.size(); ++k) {
+        if (outer[k].communication != comm::status::ok) job_.fail(outer[k].communication, "the solve");
+        reports[k].outer = std::move(outer[k]);
+        reorder(*x[k], systems_[k].x);
+        x[k]->mark_written();
+    }
+    report_costs(seconds, reports);
+}
+
+void solver::report_costs(double solve_seconds, std::span<solver_report> reports) {
+    double setup_seconds = setup_seconds_;
+    coarse_costs c = hierarchy_.coarse_level().costs();
     const std::array<double*, most_times> slowest{
-        &report.setup_seconds, &report.solve_seconds, &c.seconds,           &c.halo_seconds,       &c.pack_seconds,
-        &c.wait_seconds,       &c.unpack_seconds,     &c.imbalance_seconds, &c.global_sum_seconds, &c.on_chip_seconds};
+        &setup_seconds,  &solve_seconds,    &c.seconds,           &c.halo_seconds,       &c.pack_seconds,
+        &c.wait_seconds, &c.unpack_seconds, &c.imbalance_seconds, &c.global_sum_seconds, &c.on_chip_seconds};
     std::array<double, slowest.size()> values{};
     std::transform(slowest.begin(), slowest.end(), values.begin(), [](const double* s) { return *s; });
     if (const comm::status s = sum_.maximum(values); s != comm::status::ok) job_.fail(s, "the times of all ranks");
     for (std::size_t i = 0; i < slowest.size(); ++i) *slowest[i] = values[i];
-    return report;
+    for (solver_report& report : reports) {
+        report.at_once = static_cast<int>(reports.size());
+        report.setup_seconds = setup_seconds;
+        report.solve_seconds = solve_seconds;
+        report.coarse = c;
+        report.notes = hierarchy_.notes();
+    }
 }
 
 } // namespace halocline::amg

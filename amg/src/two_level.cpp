@@ -5,6 +5,7 @@
 #include "norm_text.hpp"
 
 #include <halocline/base/error.hpp>
+#include <halocline/base/short_list.hpp>
 #include <halocline/base/stopwatch.hpp>
 #include <halocline/lattice/field_shape.hpp>
 #include <halocline/lattice/random.hpp>
@@ -35,44 +36,69 @@ solver_options with_needed_vectors(solver_options o) {
     return o;
 }
 
+template <class Field>
+auto pointers_to(std::span<Field> fields) noexcept {
+    short_list<Field*, solvers::most_systems> pointers;
+    for (Field& one : fields) pointers.push_back(&one);
+    return pointers;
+}
+
+/// Systems of one cycle: right-hand sides of a solve, or test vectors in the set-up.
+int systems_at_once(const solver_options& options) { return options.coarse_level ? options.at_once : 1; }
+
 } // namespace
 
 coarse_solver::coarse_solver(const comm::job& j, coarse_operator& d, const solver_options& options,
-                             std::span<const int> rank_order)
-    : d_(&d), sum_(j, solvers::values_per_sum(options.coarse_restart_length), rank_order),
-      options_(coarse_options(options)), space_(d.bipartite() ? d.half_order() : d.order(), d.components(), sum_),
-      work_(collectively_made(j, [&] {
-          return solvers::fgmres_workspace<lattice::field<float>>(space_, options.coarse_restart_length, false);
-      })) {
-    if (!d.bipartite()) return;
+                             std::span<const int> rank_order, int systems)
+    : d_(&d), sum_(j, values_per_sum(options.coarse_restart_length, systems), rank_order),
+      options_(coarse_options(options)), space_(d.bipartite() ? d.half_order() : d.order(), d.components(), sum_) {
     j.collectively([&] {
-        b_ = space_.make();
-        x_ = space_.make();
+        for (int k = 0; k < systems; ++k) {
+            work_.emplace_back(space_, options.coarse_restart_length, false);
+            if (!d.bipartite()) continue;
+            b_.push_back(space_.make());
+            x_.push_back(space_.make());
+        }
+        reports_.resize(static_cast<std::size_t>(systems));
     });
 }
 
-comm::status coarse_solver::operator()(lattice::field<float>& x, const lattice::field<float>& b) {
+comm::status coarse_solver::operator()(std::span<lattice::field<float>> x, std::span<const lattice::field<float>> b) {
     const stopwatch watch;
-    comm::status bad = comm::status::ok;
-    const auto ok = [&](comm::status s) { return (bad = s) == comm::status::ok; };
-    const auto gmres = [&](auto&& a, const lattice::field<float>& rhs, lattice::field<float>& solution) {
-        const solvers::solve_report report = solvers::gmres(space_, a, rhs, solution, work_, options_);
-        costs_.iterations += static_cast<std::uint64_t>(report.iterations);
-        if (report.status == solvers::solve_status::not_finite) { // the solution is 0 then, which looks like an answer
-            std::ranges::fill(solution.values(), std::numeric_limits<float>::quiet_NaN());
-            solution.mark_written();
-        }
-        return ok(report.communication);
-    };
+    comm::status s = comm::status::ok;
     if (d_->bipartite()) {
         // (D_ee - D_eo D_oo^-1 D_oe) x_e = b_e - D_eo D_oo^-1 b_o;  x_o = D_oo^-1 (b_o - D_oe x_e)
-        if (ok(d_->reduce(b_, b)) && gmres([&](auto& y, const auto& v) { return d_->apply_schur(y, v); }, b_, x_))
-            ok(d_->reconstruct(x, x_, b));
+        const std::span<lattice::field<float>> half_b = std::span(b_).first(b.size()),
+                                               half_x = std::span(x_).first(b.size());
+        s = d_->reduce(pointers_to(half_b).values(), pointers_to(b).values());
+        if (s == comm::status::ok) s = iterate(half_x, half_b);
+        if (s == comm::status::ok)
+            s = d_->reconstruct(pointers_to(x).values(), pointers_to(half_x).values(), pointers_to(b).values());
     } else {
-        gmres([&](auto& y, const auto& v) { return d_->apply(y, v); }, b, x);
+        s = iterate(x, b);
     }
-    ++costs_.solves;
+    costs_.solves += b.size();
     costs_.seconds += watch.seconds();
+    return s;
+}
+
+comm::status coarse_solver::iterate(std::span<lattice::field<float>> x, std::span<const lattice::field<float>> b) {
+    short_list<solvers::one_system<lattice::field<float>>, solvers::most_systems> systems;
+    for (std::size_t k = 0; k < b.size(); ++k) systems.push_back({&b[k], &x[k], &work_[k]});
+    const std::span<solvers::solve_report> reports = std::span(reports_).first(b.size());
+    const auto apply = [&](coarse_operator::fields y, coarse_operator::const_fields v) {
+        return d_->bipartite() ? d_->apply_schur(y, v) : d_->apply(y, v);
+    };
+    solvers::gmres_together(space_, apply, systems.values(), reports, options_);
+    comm::status bad = comm::status::ok;
+    for (std::size_t k = 0; k < b.size(); ++k) {
+        costs_.iterations += static_cast<std::uint64_t>(reports[k].iterations);
+        if (reports[k].communication != comm::status::ok) bad = reports[k].communication;
+        if (reports[k].status != solvers::solve_status::not_finite) continue;
+        std::ranges::fill(x[k].values(),
+                          std::numeric_limits<float>::quiet_NaN()); // it is 0, which looks like an answer
+        x[k].mark_written();
+    }
     return bad;
 }
 
@@ -105,12 +131,15 @@ two_level::two_level(const comm::job& j, const lattice::decomposition& cut, dira
       d_(&blocks.d()), coarse_cut_(coarse_decomposition(cut, d_->order()->blocks()->block)),
       p_(collectively_made(
           j, [&] { return aggregation(d_->order(), coarse_site_order(coarse_cut_, j.rank()), options_.vectors); })),
-      dc_(j, coarse_cut_, p_.coarse(), options_.vectors), solve_(j, dc_, options_, cut.rank_order()),
+      dc_(j, coarse_cut_, p_.coarse(), options_.vectors, systems_at_once(options_)),
+      solve_(j, dc_, options_, cut.rank_order(), systems_at_once(options_)),
       smooth_(collectively_made(j, [&] { return sap_smoother(blocks, options.block_steps); })),
       sum_(j, 2, cut.rank_order()), space_(d_->order(), lattice::spinor_components, sum_) {
     j.collectively([&] {
-        xc_ = lattice::field<float>(p_.coarse(), p_.coarse_components());
-        bc_ = lattice::field<float>(p_.coarse(), p_.coarse_components());
+        for (int k = 0; k < systems_at_once(options_); ++k) {
+            xc_.emplace_back(p_.coarse(), p_.coarse_components());
+            bc_.emplace_back(p_.coarse(), p_.coarse_components());
+        }
     });
 }
 
@@ -151,13 +180,17 @@ void two_level::random_vector(lattice::field<float>& v, std::uint32_t number) co
     }
 }
 
-void two_level::normalise(lattice::field<float>& v) {
-    double norm = 0;
-    check(space_.norm(v, norm), "the norm of a test vector");
-    if (!(norm > 0) || !std::isfinite(norm))
-        throw input_error("set-up: the norm of a test vector is " + norm_text(norm) +
-                          "; is the gauge field, or are m0 and csw, what they should be?");
-    space_.scale(v, 1 / norm);
+void two_level::normalise(std::span<lattice::field<float>> vectors) {
+    std::array<double, solvers::most_systems> norms{};
+    check(space_.norms(pointers_to(std::span<const lattice::field<float>>(vectors)).values(),
+                       std::span(norms).first(vectors.size())),
+          "the norms of test vectors");
+    for (std::size_t k = 0; k < vectors.size(); ++k) {
+        if (!(norms[k] > 0) || !std::isfinite(norms[k]))
+            throw input_error("set-up: the norm of a test vector is " + norm_text(norms[k]) +
+                              "; is the gauge field, or are m0 and csw, what they should be?");
+        space_.scale(vectors[k], 1 / norms[k]);
+    }
 }
 
 // Inverse iteration may turn all vectors into the few lowest modes, as on links of one: where a vector depends on those
@@ -179,11 +212,11 @@ void two_level::setup(const progress_callback& tell) {
     using phase = progress::phase;
     const int count = options_.vectors;
     if (!options_.coarse_level) return;
-    lattice::field<float> b;
+    std::vector<lattice::field<float>> b;
     job_.collectively([&] {
         test_vectors_.clear();
         for (int i = 0; i < count; ++i) test_vectors_.push_back(space_.make());
-        b = space_.make();
+        for (int k = 0; k < std::min(count, options_.at_once); ++k) b.push_back(space_.make());
     });
 
     // v = S_3 S_2 S_1 v with S_k: k sweeps on D x = v
@@ -191,23 +224,29 @@ void two_level::setup(const progress_callback& tell) {
         lattice::field<float>& v = test_vectors_[i];
         random_vector(v, static_cast<std::uint32_t>(i));
         for (int sweeps = 1; sweeps <= 3; ++sweeps) {
-            b.swap(v);
-            check(smooth_.from_zero(v, b, sweeps), "the surfaces of a test vector");
+            b.front().swap(v);
+            check(smooth_.from_zero(v, b.front(), sweeps), "the surfaces of a test vector");
         }
-        normalise(v);
-        if (tell) tell({phase::initial_vectors, i + 1, count, 0, i + 1 == count});
+        normalise({&v, 1});
+        if (tell) tell({.where = phase::initial_vectors, .step = i + 1, .steps = count, .milestone = i + 1 == count});
     }
     make_coarse_level();
 
     for (int k = 0; k < options_.setup_iterations; ++k) {
         // v = M v with M the multigrid made of the previous vectors
-        for (lattice::field<float>& v : test_vectors_) {
-            b.swap(v);
-            check(cycle(v, b), "a set-up cycle");
+        for (std::size_t first = 0; first < test_vectors_.size(); first += b.size()) {
+            const std::span<lattice::field<float>> v =
+                std::span(test_vectors_).subspan(first, std::min(b.size(), test_vectors_.size() - first));
+            for (std::size_t i = 0; i < v.size(); ++i) b[i].swap(v[i]);
+            check(cycle(v, std::span(b).first(v.size())), "a set-up cycle");
             normalise(v);
         }
         make_coarse_level();
-        if (tell) tell({phase::setup_iteration, k + 1, options_.setup_iterations, 0, true});
+        if (tell)
+            tell({.where = phase::setup_iteration,
+                  .step = k + 1,
+                  .steps = options_.setup_iterations,
+                  .milestone = true});
     }
     test_vectors_.clear(); // P holds what is needed of them
     auto replaced = static_cast<double>(replaced_columns_);
@@ -216,15 +255,24 @@ void two_level::setup(const progress_callback& tell) {
     solve_.reset_costs();
 }
 
-comm::status two_level::cycle(lattice::field<float>& x, const lattice::field<float>& b) {
-    lattice::require_shape(x, "two_level: x", lattice::spinor_components, *p_.fine());
-    lattice::require_shape(b, "two_level: b", lattice::spinor_components, *p_.fine());
-    if (!options_.coarse_level) return smooth_.from_zero(x, b, options_.sweeps);
-    p_.restrict(bc_, b);                     // b_c = P^dagger b
-    const comm::status s = solve_(xc_, bc_); // D_c x_c = b_c
+comm::status two_level::cycle(std::span<lattice::field<float>> x, std::span<const lattice::field<float>> b) {
+    for (std::size_t k = 0; k < x.size(); ++k) {
+        lattice::require_shape(x[k], "two_level: x", lattice::spinor_components, *p_.fine());
+        lattice::require_shape(b[k], "two_level: b", lattice::spinor_components, *p_.fine());
+    }
+    const auto smooth_each = [&](auto&& smooth) {
+        for (std::size_t k = 0; k < x.size(); ++k)
+            if (const comm::status s = smooth(x[k], b[k]); s != comm::status::ok) return s;
+        return comm::status::ok;
+    };
+    if (!options_.coarse_level)
+        return smooth_each([&](auto& to, const auto& from) { return smooth_.from_zero(to, from, options_.sweeps); });
+    const std::span<lattice::field<float>> bc = std::span(bc_).first(b.size()), xc = std::span(xc_).first(x.size());
+    p_.restrict(bc, b);                    // b_c = P^dagger b
+    const comm::status s = solve_(xc, bc); // D_c x_c = b_c
     if (s != comm::status::ok) return s;
-    p_.prolong(x, xc_); // x = P x_c
-    return smooth_.improve(x, b, options_.sweeps);
+    p_.prolong(x, xc); // x = P x_c
+    return smooth_each([&](auto& to, const auto& from) { return smooth_.improve(to, from, options_.sweeps); });
 }
 
 } // namespace halocline::amg

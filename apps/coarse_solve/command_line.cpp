@@ -18,7 +18,7 @@ command_line read_command_line(const program& p, int argc, const char* const* ar
         const char *name, *key, *value;
         bool is_list = false; // then it may be given several times
     };
-    static constexpr std::array<flag, 15> flags{{
+    static constexpr std::array<flag, 16> flags{{
         {"--gauge", "lattice.gauge", "FILE"},
         {"--grid", "lattice.grid", "x.y.z.t"},
         {"--tile", "lattice.tile", "x.y.z.t"},
@@ -26,6 +26,7 @@ command_line read_command_line(const program& p, int argc, const char* const* ar
         {"--m0", "operator.m0", "REAL"},
         {"--csw", "operator.csw", "REAL"},
         {"--rhs", "solver.rhs", "NAME|file:PATH ...", true},
+        {"--at-once", "solver.at_once", "N"},
         {"--seed", "solver.seed", "N"},
         {"--tol", "solver.tolerance", "REAL"},
         {"--max-iterations", "solver.max_iterations", "N"},

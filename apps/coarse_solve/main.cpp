@@ -24,6 +24,7 @@
 #include <cstdio>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -220,15 +221,80 @@ prepared_solver set_up(const program& p, const comm::job& j, const problem& task
     return result;
 }
 
-void solve_one(const program& p, const prepared_solver& prepared, field<double>& x, const field<double>& b,
-               run_result& result) {
-    result.has_hierarchy = prepared.solver != nullptr;
-    if (result.has_hierarchy)
-        result.solve = prepared.solver->solve(x, b);
-    else
-        result.solve.notes.push_back(prepared.why_none);
+/// Without a hierarchy x stays as it is.
+void solve_together(const program& p, const prepared_solver& prepared, std::span<field<double>> x,
+                    std::span<const field<double>> b, std::span<run_result> results) {
+    if (prepared.solver == nullptr) {
+        for (run_result& result : results) {
+            result.has_hierarchy = false;
+            result.solve.notes.push_back(prepared.why_none);
+        }
+        return;
+    }
+    std::vector<field<double>*> to;
+    std::vector<const field<double>*> from;
+    for (field<double>& one : x) to.push_back(&one);
+    for (const field<double>& one : b) from.push_back(&one);
+    std::vector<amg::solver_report> reports = prepared.solver->solve(to, from);
+    for (std::size_t k = 0; k < reports.size(); ++k) results[k].solve = std::move(reports[k]);
     p.print_progress("");
 }
+
+/// "right-hand sides 5 to 8 of 12: point:0.0.0.0:1.1, ..."
+std::string announce(std::span<const run_result> together, std::size_t first, std::size_t all) {
+    std::string text = "right-hand side";
+    text += together.size() == 1 ? " " + std::to_string(first + 1)
+                                 : "s " + std::to_string(first + 1) + " to " + std::to_string(first + together.size());
+    text += " of " + std::to_string(all);
+    for (const run_result& one : together) text += (&one == together.data() ? ": " : ", ") + one.rhs;
+    return text;
+}
+
+/// The solves after the set-up, with what they need.
+struct solve_of_all {
+    const program& p;
+    const comm::job& j;
+    const problem& task;
+    const settings& in_force;
+    const prepared_solver& prepared;
+    dirac::reference_operator& reference;
+    totals& total;
+    const std::vector<field<double>>& b;
+    const std::vector<std::string>& solutions; ///< files, one for each right-hand side
+
+    /// Solves, judges, reports and writes, group by group. Returns the JSON lines. Collective.
+    [[nodiscard]] std::string run(std::vector<run_result>& results) const {
+        const bool several = b.size() > 1;
+        const std::vector<int> groups = amg::even_groups(static_cast<int>(b.size()), in_force.solver.at_once);
+        std::vector<field<double>> x;
+        for (int k = 0; k < groups.front(); ++k) x.push_back(make_spinors(j, task));
+        std::string lines;
+        std::size_t first = 0;
+        for (const int group : groups) {
+            const auto size = static_cast<std::size_t>(group);
+            const std::span<run_result> together = std::span(results).subspan(first, size);
+            if (several) p.print(announce(together, first, results.size()));
+            solve_together(p, prepared, std::span(x).first(size), std::span(b).subspan(first, size), together);
+            if (several && prepared.solver != nullptr) p.print(describe_together(together.front().solve));
+            for (std::size_t k = 0; k < size; ++k) lines += finish_one(first + k, x[k], results);
+            first += size;
+        }
+        return lines;
+    }
+
+  private:
+    [[nodiscard]] std::string finish_one(std::size_t i, const field<double>& x,
+                                         std::vector<run_result>& results) const {
+        run_result& result = results[i];
+        judge(j, task, in_force, reference, total, x, b[i], result);
+        p.print(results.size() > 1 ? describe_one_of_many(result, results.front()) : describe(j, task, result));
+        if (result.has_hierarchy && write_solution(p, task, in_force, x, result, solutions[i]))
+            result.solution = solutions[i];
+        settings of_this_one = in_force;
+        of_this_one.rhs = {in_force.rhs[i]};
+        return to_json(j, task, of_this_one, result) + "\n";
+    }
+};
 
 /// The files that an output of the run must not replace: its inputs, and these other outputs.
 flagged_files inputs_and(flagged_files files, const command_line& command) {
@@ -283,26 +349,11 @@ int solve(program& p, int argc, const char* const* argv) {
     const settings effective = in_force(s, task, verified);
     const prepared_solver prepared = set_up(p, j, task, links, s);
 
-    const bool several = all_b.size() > 1;
-    auto x = make_spinors(j, task);
     std::vector<run_result> results(all_b.size(), about_links);
-    std::string lines;
-    for (std::size_t i = 0; i < all_b.size(); ++i) {
-        run_result& result = results[i];
-        result.rhs = show(s.rhs[i]);
-        if (several)
-            p.print("right-hand side " + std::to_string(i + 1) + " of " + std::to_string(all_b.size()) + ", " +
-                    result.rhs);
-        solve_one(p, prepared, x, all_b[i], result);
-        judge(j, task, s, reference, total, x, all_b[i], result);
-        p.print(several ? describe_one_of_many(result, results.front()) : describe(j, task, result));
-        if (result.has_hierarchy && write_solution(p, task, effective, x, result, solutions[i]))
-            result.solution = solutions[i];
-        settings of_this_one = effective;
-        of_this_one.rhs = {s.rhs[i]};
-        lines += to_json(j, task, of_this_one, result) + "\n";
-    }
-    if (several) p.print(describe_all(j, task, results));
+    for (std::size_t i = 0; i < results.size(); ++i) results[i].rhs = show(s.rhs[i]);
+    const solve_of_all solves{p, j, task, effective, prepared, reference, total, all_b, solutions};
+    const std::string lines = solves.run(results);
+    if (results.size() > 1) p.print(describe_all(j, task, results));
     json.write(lines);
     return std::ranges::all_of(results, &run_result::converged) ? exit_success : exit_failure;
 }

@@ -33,9 +33,12 @@ int neighbours(const coordinate& coarse) {
     return all;
 }
 
+/// Right-hand sides that are iterated together.
+double at_once(const settings& s) { return amg::even_groups(static_cast<int>(s.rhs.size()), s.solver.at_once).front(); }
+
 /// Bytes per fine site of what is stored in lexicographic order.
 double lexicographic_bytes(const settings& s, const coordinate& extents) {
-    const double as_read = links, x_and_b = spinor * (1 + static_cast<double>(s.rhs.size()));
+    const double as_read = links, x_and_b = spinor * (at_once(s) + static_cast<double>(s.rhs.size()));
     const double reference = dirac::clover_components;
     const double padded = 2 * links; // the links, and the reference's with boundary signs
     return 8 * (as_read + x_and_b + reference + padded * padding(extents));
@@ -44,13 +47,14 @@ double lexicographic_bytes(const settings& s, const coordinate& extents) {
 /// Bytes per place of the blocked order, which has more places than sites if lanes stay empty.
 double blocked_bytes(const settings& s, int directions) {
     const double d = links + clover;
-    const double x_and_b = 2 * spinor, krylov = spinor * (2 * s.solver.restart_length + 1);
+    const double x_and_b = 2 * spinor * at_once(s), krylov = spinor * (2 * s.solver.restart_length + 1) * at_once(s);
     const double fp64 = d + krylov + x_and_b;
 
     const double smoother = clover + 2 * spinor; // the term with its inverse; two fields
     const double interpolation = spinor * s.solver.vectors;
     const double fp32 = d + x_and_b + smoother + interpolation;
-    const double test_vectors = spinor * (s.solver.vectors + 1), column = spinor;
+    const double test_vectors = spinor * (s.solver.vectors + std::min(s.solver.vectors, s.solver.at_once)),
+                 column = spinor;
     const double images = spinor * columns_at_once * (directions + 1);
     const double set_up = test_vectors + column + images; // in fp32, while everything else is there
     return 8 * fp64 + 4 * (fp32 + set_up);
@@ -61,7 +65,7 @@ double coarse_bytes(const settings& s, const coordinate& coarse, int directions)
     const double n = 2.0 * s.solver.vectors, matrix = n * n;
     const bool odd_even = std::ranges::all_of(coarse, [](int e) { return e % 2 == 0; });
     const double inverses = odd_even ? matrix / 2 : 0;
-    const double krylov = n * (s.solver.coarse_restart_length + 1) * (odd_even ? 0.5 : 1);
+    const double krylov = n * (s.solver.coarse_restart_length + 1) * (odd_even ? 0.5 : 1) * s.solver.at_once;
     const double columns = n * columns_at_once * (directions + 1);
     return bytes_per_complex * (matrix * (directions + 1) + inverses + krylov + columns);
 }
@@ -84,7 +88,9 @@ double bytes_of_rank(const settings& s, const lattice::decomposition& cut, const
 void check_memory(const comm::job& j, const settings& s, const lattice::decomposition& cut, const coordinate& blocks) {
     check_host_memory(
         j, cut, [&](int rank) { return bytes_of_rank(s, cut, blocks, rank); },
-        "take a smaller lattice, more hosts, or fewer vectors");
+        at_once(s) > 1
+            ? "take fewer right-hand sides at once (--at-once 1), a smaller lattice, more hosts, or fewer vectors"
+            : "take a smaller lattice, more hosts, or fewer vectors");
 }
 
 } // namespace halocline::app

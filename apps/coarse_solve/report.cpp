@@ -81,16 +81,24 @@ std::string describe_one_of_many(const run_result& r, const run_result& first) {
         if (&r == &first || std::ranges::find(first.solve.notes, note) == first.solve.notes.end())
             append_line(out, "note: %s", note.c_str());
     append_contradiction(out, r);
-    append_line(out, "%s: %d outer iterations in %.4f s, true relative residual %.3e, norm of the solution %.10g",
-                (r.converged ? "converged" : "NOT converged: " + status_of(r)).c_str(), s.outer.iterations,
-                s.solve_seconds, r.true_relative_residual, r.solution_norm);
+    append_line(out, "%s: %s: %d outer iterations, true relative residual %.3e, norm of the solution %.10g",
+                r.rhs.c_str(), (r.converged ? "converged" : "NOT converged: " + status_of(r)).c_str(),
+                s.outer.iterations, r.true_relative_residual, r.solution_norm);
+    out.pop_back();
+    return out;
+}
+
+std::string describe_together(const amg::solver_report& one) {
+    std::string out;
+    append_line(out, "solved in %.4f s, coarse grid %.4f s (halo %.4f, sums %.4f)", one.solve_seconds,
+                one.coarse.seconds, one.coarse.halo_seconds, one.coarse.global_sum_seconds);
     out.pop_back();
     return out;
 }
 
 std::string describe_all(const comm::job& j, const problem& p, const std::vector<run_result>& results) {
     double solves = 0;
-    for (const run_result& r : results) solves += r.solve.solve_seconds;
+    for (const run_result& r : results) solves += r.solve.solve_seconds / r.solve.at_once; // of all that it was with
     const auto converged = static_cast<std::size_t>(std::ranges::count(results, true, &run_result::converged));
     const auto count = static_cast<double>(results.size());
     std::string out = "\n";
@@ -133,6 +141,7 @@ std::string to_json(const comm::job& j, const problem& p, const settings& in_for
     o["converged"] = r.converged;
     o["status"] = status_of(r);
     o["outer_iterations"] = s.outer.iterations;
+    o["at_once"] = s.at_once;
     o["coarse_iterations_average"] = s.coarse_iterations_average();
     o["seconds"] = {{"setup", s.setup_seconds},
                     {"solve", s.solve_seconds},

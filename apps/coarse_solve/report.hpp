@@ -31,8 +31,10 @@ struct run_result {
 
 /// The final table of a run with one right-hand side.
 std::string describe(const comm::job& j, const problem& p, const run_result& r);
-/// Of a run with several: a line for each, with the notes that the first one does not have, and what is said at the end.
+/// Of a run with several: a line for each, with the notes that the first one does not have, one for those that were
+/// iterated together, and what is said at the end.
 std::string describe_one_of_many(const run_result& r, const run_result& first);
+std::string describe_together(const amg::solver_report& one);
 std::string describe_all(const comm::job& j, const problem& p, const std::vector<run_result>& results);
 /// The text of a setting, as shown by --help and halocline-info.  Pre: the key exists.
 std::string value_of(const std::string& key_path, const settings& s);

@@ -102,8 +102,11 @@ std::vector<setting_key> solver_and_level_keys() {
                      "right-hand side: ones, unit (spin 0, colour 0 of site 0), random, random:N, "
                      "point:x.y.z.t:spin.colour, "
                      "point:x.y.z.t (all twelve there), or file:PATH, a fermion field in SciDAC's format. Several, by "
-                     "commas or by the flag again: one after the other is solved for"},
+                     "commas or by the flag again, share one set-up"},
             &settings::rhs, read_right_hand_sides, [](const std::vector<right_hand_side>& all) { return show(all); })),
+        solver_key({"solver", "at_once",
+                    "right-hand sides that are iterated together, and test vectors in the set-up; changes no bits"},
+                   &options::at_once, amg::ranges.at_once),
         integer_key<settings>({"solver", "seed", "of the test vectors and of random right-hand sides"},
                               place_of(&options::seed), std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max()),
         tolerance_key({"solver", "tolerance", "relative residual to reach"}, &options::tolerance),

@@ -241,6 +241,7 @@ typedef struct halocline_solver_options {
     int setup_iterations;        /* of the bootstrap set-up; 0: 4; -1: none */
     double tolerance;            /* for |b - D x| / |b|; 0: 1e-10 */
     int max_iterations;          /* outer iterations; 0: 1000 */
+    int at_once;                 /* right-hand sides that are iterated together, 1 to 16; 0: 8. Changes no bits */
     uint64_t seed;               /* of the test vectors; 0: 1 */
     halocline_progress progress; /* may be NULL */
     void* context;               /* of progress */
@@ -250,11 +251,11 @@ typedef struct halocline_solve_report {
     int converged;            /* 1 if relative_residual meets the tolerance */
     int iterations;           /* outer ones */
     double relative_residual; /* |b - D x| / |b|, computed with the x that is returned, by the solver's operator */
-    double coarse_iterations; /* for each outer one, average */
+    double coarse_iterations; /* for each outer one, average of all that were iterated together */
     double setup_seconds;     /* of the slowest rank */
-    double solve_seconds;
-    const char*
-        status; /* "converged", "max_iterations", ...; valid until the next solve, or until the solver is freed */
+    double solve_seconds;     /* of the slowest rank, for all that were iterated together */
+    int at_once;              /* how many these were */
+    const char* status;       /* "converged", "max_iterations", ...; never freed */
 } halocline_solve_report;
 
 /* The part of the lattice that this rank has with these options, before the solver is made: sites
@@ -272,6 +273,12 @@ void halocline_solver_free(halocline_solver* solver);
  * Not converging is no failure: look at the report, which may be NULL. Collective. */
 halocline_status halocline_solver_solve(halocline_solver* solver, double* x, const double* b,
                                         halocline_solve_report* report);
+/* The same for several right-hand sides, options.at_once of them iterated together: they share the coarse level's messages
+ * and global sums. Each solution has the bits that it has alone. x and b are `count` arrays each, equally many on all
+ * ranks; x[k] may be b[k]. reports: `count` of them, or NULL. Memory: for each that is iterated at once 20 KB per site,
+ * kept for later calls. Collective. */
+halocline_status halocline_solver_solve_several(halocline_solver* solver, int count, double* const* x,
+                                                const double* const* b, halocline_solve_report* reports);
 /* y = D x by the plain operator, several times slower than the solver's: to compare conventions, and to check a
  * solution. Collective. */
 halocline_status halocline_solver_apply(halocline_solver* solver, double* y, const double* x);

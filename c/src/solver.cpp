@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 using namespace halocline;
 using c::guarded, c::present;
@@ -24,7 +25,6 @@ struct halocline_solver {
     int basis; ///< halocline_spin_basis
     amg::solver value;
     dirac::reference_operator plain;
-    std::string status; ///< of the last solve
 };
 
 namespace {
@@ -84,6 +84,7 @@ amg::solver_options options_of(const halocline_solver_options& given, const latt
     if (given.setup_iterations != 0) o.setup_iterations = given.setup_iterations == -1 ? 0 : given.setup_iterations;
     if (given.tolerance != 0) o.tolerance = given.tolerance;
     if (given.max_iterations != 0) o.max_iterations = given.max_iterations;
+    if (given.at_once != 0) o.at_once = given.at_once;
     if (given.seed != 0) o.seed = given.seed;
     return o;
 }
@@ -125,6 +126,17 @@ spinors spinors_of(const halocline_solver& s, const double* given) {
 void store(const halocline_solver& s, spinors& psi, double* to) {
     if (s.basis == HALOCLINE_DEGRAND_ROSSI_SPINS) dirac::change_spin_basis(psi);
     std::ranges::copy(psi.values(), to);
+}
+
+halocline_solve_report report_of(const amg::solver_report& r) {
+    return {.converged = r.converged() ? 1 : 0,
+            .iterations = r.outer.iterations,
+            .relative_residual = r.outer.relative_residual,
+            .coarse_iterations = r.coarse_iterations_average(),
+            .setup_seconds = r.setup_seconds,
+            .solve_seconds = r.solve_seconds,
+            .at_once = r.at_once,
+            .status = solvers::to_string(r.outer.status).data()}; // a literal
 }
 
 /// Calls work(x, y) on fields: the caller's array `from`, and one that is stored to `to`. Collective.
@@ -189,8 +201,7 @@ halocline_status halocline_solver_create(halocline_job* job, const halocline_sol
                                                                    cut->local_box(j.rank()).extents,
                                                                    given.spins,
                                                                    {j, *cut, padded, p, options_of(given, blocks)},
-                                                                   {j, *cut, padded, p},
-                                                                   {}});
+                                                                   {j, *cut, padded, p}});
         if (given.progress != nullptr)
             made->value.on_progress([tell = given.progress, context = given.context](const amg::progress& now) {
                 tell(context, amg::to_string(now).c_str(), now.milestone ? 1 : 0);
@@ -206,15 +217,37 @@ halocline_status halocline_solver_solve(halocline_solver* solver, double* x, con
                                         halocline_solve_report* report) {
     return on_fields(solver, b, "b", x, "x", [&](halocline_solver& s, const spinors& rhs, spinors& solution) {
         const amg::solver_report r = s.value.solve(solution, rhs);
-        s.status = solvers::to_string(r.outer.status);
-        if (report == nullptr) return;
-        *report = {.converged = r.converged() ? 1 : 0,
-                   .iterations = r.outer.iterations,
-                   .relative_residual = r.outer.relative_residual,
-                   .coarse_iterations = r.coarse_iterations_average(),
-                   .setup_seconds = r.setup_seconds,
-                   .solve_seconds = r.solve_seconds,
-                   .status = s.status.c_str()};
+        if (report != nullptr) *report = report_of(r);
+    });
+}
+
+halocline_status halocline_solver_solve_several(halocline_solver* solver, int count, double* const* x,
+                                                const double* const* b, halocline_solve_report* reports) {
+    return guarded([&] {
+        halocline_solver& s = present(solver, "solver");
+        s.job.agree("the count of halocline_solver_solve_several()", std::to_string(count));
+        std::vector<spinors> rhs, solutions;
+        std::vector<const spinors*> from;
+        std::vector<spinors*> to;
+        s.job.collectively([&] { // so that no rank waits for one that was given something else
+            if (count < 0) throw input_error("count = " + std::to_string(count) + ": must be 0 or more");
+            if (count > 0) present(x, "x");
+            if (count > 0) present(b, "b");
+            for (int k = 0; k < count; ++k) {
+                present(x[k], "x[k]");
+                rhs.push_back(spinors_of(s, &present(b[k], "b[k]")));
+                solutions.emplace_back(s.extents, lattice::spinor_components);
+            }
+        });
+        for (int k = 0; k < count; ++k) {
+            from.push_back(&rhs[static_cast<std::size_t>(k)]);
+            to.push_back(&solutions[static_cast<std::size_t>(k)]);
+        }
+        const std::vector<amg::solver_report> all = s.value.solve(to, from);
+        for (int k = 0; k < count; ++k) {
+            store(s, *to[static_cast<std::size_t>(k)], x[k]);
+            if (reports != nullptr) reports[k] = report_of(all[static_cast<std::size_t>(k)]);
+        }
     });
 }
 

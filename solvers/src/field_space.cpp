@@ -30,6 +30,27 @@ void widen(const T* x, std::size_t n, std::size_t lanes, double* w, double* u) {
     }
 }
 
+/// products_i = <v_i, x> over the numbers of this rank, up to most_products of them.
+template <class T>
+void local_products(std::span<const lattice::field<T>> v, const lattice::field<T>& x, complex* products) noexcept {
+    const std::size_t n = x.values().size(), lanes = static_cast<std::size_t>(x.order().lane_width());
+    alignas(64) double w[chunk], u[chunk];
+    double p[most_products], q[most_products];
+    std::fill_n(p, v.size(), 0.0);
+    std::fill_n(q, v.size(), 0.0);
+    for (std::size_t begin = 0; begin < n; begin += chunk) {
+        const std::size_t size = std::min(chunk, n - begin);
+        widen(x.data() + begin, size, lanes, w, u);
+        for (std::size_t i = 0; i < v.size(); i += kernels::group) {
+            const int count = static_cast<int>(std::min<std::size_t>(kernels::group, v.size() - i));
+            const T* data[kernels::group];
+            for (int k = 0; k < count; ++k) data[k] = v[i + k].data() + begin;
+            kernels::add_products(data, count, w, u, size, p + i, q + i);
+        }
+    }
+    for (std::size_t i = 0; i < v.size(); ++i) products[i] = {p[i], q[i]};
+}
+
 } // namespace
 
 template <class T>
@@ -94,66 +115,85 @@ void field_space<T>::combine(vector& y, double alpha, std::span<const complex> c
 }
 
 template <class T>
-comm::status field_space<T>::multi_dot(std::span<const vector> v, const vector& x, std::span<complex> products) {
-    require(x);
-    for (const vector& y : v) require(y);
-    const std::size_t n = x.values().size(), lanes = static_cast<std::size_t>(x.order().lane_width());
+comm::status field_space<T>::multi_dot(std::span<const dot_request<vector>> requests) {
+    for (const dot_request<vector>& r : requests) {
+        require(*r.x);
+        for (const vector& y : r.v) require(y);
+    }
     const std::size_t most = std::min(most_products, static_cast<std::size_t>(sum_->max_values()) / 2);
-    alignas(64) double w[chunk], u[chunk];
-    double p[most_products], q[most_products], values[2 * most_products];
-    for (std::size_t first = 0; first < v.size(); first += most) {
-        const std::size_t number = std::min(most, v.size() - first);
-        std::fill_n(p, number, 0.0);
-        std::fill_n(q, number, 0.0);
-        for (std::size_t begin = 0; begin < n; begin += chunk) {
-            const std::size_t size = std::min(chunk, n - begin);
-            widen(x.data() + begin, size, lanes, w, u);
-            for (std::size_t i = 0; i < number; i += kernels::group) {
-                const int count = static_cast<int>(std::min<std::size_t>(kernels::group, number - i));
-                const T* data[kernels::group];
-                for (int k = 0; k < count; ++k) data[k] = v[first + i + k].data() + begin;
-                kernels::add_products(data, count, w, u, size, p + i, q + i);
-            }
+    complex values[most_products];
+    complex* results[most_products];
+    std::size_t filled = 0;
+    const auto sum_up = [&] {
+        // std::complex<double> is laid out as two doubles
+        const comm::status s = (*sum_)({reinterpret_cast<double*>(values), 2 * filled});
+        if (s == comm::status::ok)
+            for (std::size_t i = 0; i < filled; ++i) *results[i] = values[i];
+        filled = 0;
+        return s;
+    };
+    for (const dot_request<vector>& r : requests) {
+        for (std::size_t first = 0; first < r.v.size();) {
+            const std::size_t number = std::min(most - filled, r.v.size() - first);
+            local_products(r.v.subspan(first, number), *r.x, values + filled);
+            for (std::size_t i = 0; i < number; ++i) results[filled + i] = &r.products[first + i];
+            first += number;
+            filled += number;
+            if (filled < most) continue;
+            if (const comm::status s = sum_up(); s != comm::status::ok) return s;
         }
-        for (std::size_t i = 0; i < number; ++i) {
-            values[2 * i] = p[i];
-            values[2 * i + 1] = q[i];
-        }
-        const comm::status s = (*sum_)({values, 2 * number});
+    }
+    return filled > 0 ? sum_up() : comm::status::ok;
+}
+
+template <class T>
+double field_space<T>::sum_of_squares(const vector& x, double factor) const noexcept {
+    alignas(64) double w[chunk];
+    double square = 0, unused = 0;
+    for (std::size_t begin = 0, n = x.values().size(); begin < n; begin += chunk) {
+        const std::size_t size = std::min(chunk, n - begin);
+        const T* const data = x.data() + begin;
+        for (std::size_t l = 0; l < size; ++l) w[l] = factor * static_cast<double>(data[l]);
+        const double* const scaled = w;
+        kernels::add_products(&scaled, 1, w, w, size, &square, &unused);
+    }
+    return square;
+}
+
+template <class T>
+comm::status field_space<T>::norms(std::span<const vector* const> x, std::span<double> results) {
+    for (const vector* one : x) require(*one);
+    const std::size_t most = std::min(most_products, static_cast<std::size_t>(sum_->max_values()));
+    for (std::size_t first = 0; first < x.size(); first += most) {
+        const std::size_t number = std::min(most, x.size() - first);
+        const comm::status s = norms_in_one_sum(x.subspan(first, number), results.subspan(first, number));
         if (s != comm::status::ok) return s;
-        for (std::size_t i = 0; i < number; ++i) products[first + i] = {values[2 * i], values[2 * i + 1]};
     }
     return comm::status::ok;
 }
 
 template <class T>
-comm::status field_space<T>::norm(const vector& x, double& result) {
-    require(x);
+comm::status field_space<T>::norms_in_one_sum(std::span<const vector* const> x, std::span<double> results) {
+    for (std::size_t k = 0; k < x.size(); ++k) results[k] = sum_of_squares(*x[k], 1); // ||x||^2
+    comm::status s = (*sum_)(results);
+    if (s != comm::status::ok) return s;
+
     // ||x||^2 = sum (factor x_l)^2 / factor^2
-    auto squares = [&](double factor, double& square) {
-        alignas(64) double w[chunk];
-        square = 0;
-        double unused = 0;
-        for (std::size_t begin = 0, n = x.values().size(); begin < n; begin += chunk) {
-            const std::size_t size = std::min(chunk, n - begin);
-            const T* const data = x.data() + begin;
-            for (std::size_t l = 0; l < size; ++l) w[l] = factor * static_cast<double>(data[l]);
-            const double* const scaled = w;
-            kernels::add_products(&scaled, 1, w, w, size, &square, &unused);
-        }
-        return (*sum_)({&square, 1});
-    };
-    double square = 0;
-    comm::status s = squares(1, square);
-    result = std::sqrt(square);
-    // squares below 1e-280 may have lost digits, or all of them, to underflow
-    const bool too_small = square < 1e-280, too_large = std::isinf(square);
-    if (s != comm::status::ok || !(too_small || too_large)) return s;
     constexpr double up = 0x1p700;    // the square of the smallest number stays normal, and a norm of 1e-140 finite
     constexpr double down = 0x1p-600; // 2^40 squares of the largest number stay finite, and one of 1e154 normal
-    const double factor = too_small ? up : down;
-    s = squares(factor, square);
-    result = std::sqrt(square) / factor;
+    // squares below 1e-280 may have lost digits, or all of them, to underflow
+    const auto factor_of = [](double square) { return square < 1e-280 ? up : std::isinf(square) ? down : 1.0; };
+    double squares[most_products];
+    std::size_t again = 0;
+    for (std::size_t k = 0; k < x.size(); ++k)
+        if (const double factor = factor_of(results[k]); factor != 1) squares[again++] = sum_of_squares(*x[k], factor);
+    if (again > 0) s = (*sum_)({squares, again});
+    if (s != comm::status::ok) return s;
+    again = 0;
+    for (double& result : results) {
+        const double factor = factor_of(result);
+        result = std::sqrt(factor != 1 ? squares[again++] : result) / factor;
+    }
     return s;
 }
 

@@ -152,6 +152,69 @@ TEST_P(BipartiteCoarseOperator, SchurFormSolvesTheSameSystem) {
     });
 }
 
+/// Calls f(y, x) on several fields at once, and on each alone, and expects the same bits. make() makes a y.
+template <class Make, class F>
+void expect_same_bits(std::span<const lattice::field<float>> x, Make&& make, F&& f) {
+    for (std::size_t count = 1; count <= x.size(); ++count) {
+        std::vector<lattice::field<float>> y;
+        for (std::size_t k = 0; k < count; ++k) y.push_back(make());
+        std::vector<lattice::field<float>*> to;
+        std::vector<const lattice::field<float>*> from;
+        for (std::size_t k = 0; k < count; ++k) {
+            to.push_back(&y[k]);
+            from.push_back(&x[k]);
+        }
+        expect_ok(f(to, from));
+        for (std::size_t k = 0; k < count; ++k) {
+            lattice::field<float> alone = make();
+            expect_ok(f(std::vector{&alone}, std::vector{&x[k]}));
+            EXPECT_TRUE(std::ranges::equal(y[k].values(), alone.values())) << count << " fields, " << k;
+        }
+    }
+}
+
+TEST_P(CoarseOperator, OfSeveralFieldsGivesTheBitsOfEach) {
+    const shape s = GetParam();
+    using fields = amg::coarse_operator::fields;
+    using const_fields = amg::coarse_operator::const_fields;
+    comm::run_threads(static_cast<int>(lattice::volume(s.rank_grid)), [&](const comm::job& j) {
+        amg::solver_options options = few_vectors(6);
+        options.at_once = 6;
+        problem p(j, s.global, s.rank_grid, s.block, options);
+        p.hierarchy.setup();
+        amg::coarse_operator& d = p.hierarchy.coarse();
+        std::vector<lattice::field<float>> x;
+        for (std::uint32_t k = 0; k < 6; ++k) x.push_back(p.coarse_field(k));
+
+        const auto full = [&] { return p.coarse_field(9); };
+        const auto half = [&] { return lattice::field<float>(d.half_order(), d.components()); };
+        std::vector<lattice::field<float>> solutions;
+        for (std::size_t k = 0; k < x.size(); ++k) solutions.push_back(full());
+
+        expect_same_bits(x, full, [&](fields y, const_fields v) { return d.apply(y, v); });
+        for (std::size_t count = 1; count <= x.size(); ++count) {
+            amg::coarse_solver& solve = p.hierarchy.coarse_level();
+            expect_ok(solve(std::span(solutions).first(count), std::span(x).first(count)));
+            for (std::size_t k = 0; k < count; ++k) {
+                lattice::field<float> alone = full();
+                expect_ok(solve(alone, x[k]));
+                EXPECT_TRUE(std::ranges::equal(alone.values(), solutions[k].values())) << count << " systems, " << k;
+            }
+        }
+        if (!d.bipartite()) return;
+        std::vector<lattice::field<float>> even;
+        for (std::size_t k = 0; k < x.size(); ++k) even.push_back(half());
+        expect_same_bits(x, half, [&](fields y, const_fields b) { return d.reduce(y, b); });
+        for (std::size_t k = 0; k < x.size(); ++k) expect_ok(d.reduce(even[k], x[k]));
+        expect_same_bits(even, half, [&](fields y, const_fields v) { return d.apply_schur(y, v); });
+        expect_same_bits(x, full, [&](fields y, const_fields b) {
+            std::vector<const lattice::field<float>*> xe;
+            for (const lattice::field<float>* one : b) xe.push_back(&even[static_cast<std::size_t>(one - x.data())]);
+            return d.reconstruct(y, xe, b);
+        });
+    });
+}
+
 const auto bipartite_shapes =
     testing::Values(shape{{4, 4, 4, 8}, {1, 1, 1, 1}, {2, 2, 2, 2}}, shape{{4, 4, 4, 8}, {1, 1, 1, 2}, {2, 2, 2, 2}},
                     shape{{8, 4, 4, 4}, {2, 1, 2, 1}, {2, 2, 2, 2}}, shape{{4, 4, 4, 8}, {1, 1, 1, 3}, {2, 2, 2, 2}},

@@ -76,6 +76,91 @@ amg::solver_options twelve_vectors() {
     return options;
 }
 
+TEST(Solver, OfSeveralRightHandSidesGivesTheBitsOfEach) {
+    std::vector<std::vector<double>> expected;
+    std::vector<int> iterations;
+    for (const int at_once : {1, 2, 5}) {
+        comm::run_threads(2, [&](const comm::job& j) {
+            const coordinate global{4, 4, 4, 8}, block{2, 2, 2, 2};
+            const auto cut = lattice::decomposition::even(global, {1, 1, 1, 2}, block);
+            const lattice::box local = cut.local_box(j.rank());
+            const dirac::padded_links links(j, cut, halocline_test::links_near_one(local, cut.global(), 0.25));
+            amg::solver_options options = twelve_vectors();
+            options.blocks = block;
+            options.at_once = at_once;
+            amg::solver solver(j, cut, links, {.m0 = -0.4}, options);
+            std::vector<amg::progress> seen;
+            solver.on_progress([&](const amg::progress& now) { seen.push_back(now); });
+            solver.setup();
+            seen.clear();
+            std::vector<lattice::field<double>> x, b;
+            for (std::uint32_t k = 0; k < 5; ++k) {
+                x.emplace_back(local.extents, lattice::spinor_components);
+                b.emplace_back(local.extents, lattice::spinor_components);
+                halocline_test::fill_random(b[k], local, global, k);
+            }
+            std::ranges::fill(b[3].values(), 0.0); // needs no iteration
+            std::vector<lattice::field<double>*> to;
+            std::vector<const lattice::field<double>*> from;
+            for (std::size_t k = 0; k < 5; ++k) {
+                to.push_back(&x[k]);
+                from.push_back(&b[k]);
+            }
+
+            const std::vector<amg::solver_report> reports = solver.solve(to, from);
+
+            if (j.rank() != 0) return;
+            ASSERT_EQ(reports.size(), 5);
+            if (at_once == 1) {
+                for (std::size_t k = 0; k < 5; ++k) {
+                    expected.emplace_back(x[k].values().begin(), x[k].values().end());
+                    iterations.push_back(reports[k].outer.iterations);
+                }
+            }
+            int longest = 0;
+            for (std::size_t k = 0; k < 5; ++k) {
+                EXPECT_TRUE(reports[k].converged()) << k;
+                EXPECT_TRUE(std::ranges::equal(x[k].values(), expected[k])) << at_once << " at once, " << k;
+                EXPECT_EQ(reports[k].outer.iterations, iterations[k]) << k;
+                longest = std::max(longest, reports[k].outer.iterations);
+            }
+            EXPECT_EQ(reports[3].outer.iterations, 0);
+            EXPECT_EQ(reports[0].at_once, at_once);
+            EXPECT_EQ(reports[4].at_once, at_once == 5 ? 5 : 1); // 5 are 2 + 2 + 1
+            if (at_once == 5) { // one progress for each step of all, with those that are left
+                ASSERT_EQ(seen.size(), static_cast<std::size_t>(longest));
+                EXPECT_EQ(seen.front().systems, 4);
+                EXPECT_EQ(amg::to_string(seen.front()).find("iteration 1 of 4 solves: residuals up to "), 0U);
+                EXPECT_EQ(seen.back().step, longest);
+                EXPECT_LE(seen.back().residual, options.tolerance);
+            }
+        });
+    }
+}
+
+TEST(Solver, RefusesAnotherNumberOfSolutions) {
+    comm::run_threads(2, [](const comm::job& j) {
+        const auto cut = lattice::decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2}, {2, 2, 2, 2});
+        const lattice::box local = cut.local_box(j.rank());
+        const dirac::padded_links links(j, cut, halocline_test::links_near_one(local, cut.global(), 0.25));
+        amg::solver_options options = twelve_vectors();
+        options.blocks = {2, 2, 2, 2};
+        options.setup_iterations = 0;
+        amg::solver solver(j, cut, links, {.m0 = -0.4}, options);
+        solver.setup();
+        lattice::field<double> x(local.extents, lattice::spinor_components),
+            b(local.extents, lattice::spinor_components);
+        const std::vector<lattice::field<double>*> to{&x};
+        const std::vector<const lattice::field<double>*> two{&b, &b}, one{&b};
+
+        EXPECT_EQ(halocline_test::refusal([&] { (void)solver.solve(to, two); }),
+                  "amg::solver: 1 fields x for 2 right-hand sides; there must be one for each");
+        const std::string text = halocline_test::refusal([&] { (void)solver.solve(to, j.rank() == 0 ? one : two); });
+        EXPECT_NE(text.find("the numbers of fields of amg::solver::solve()"), std::string::npos) << text;
+        EXPECT_TRUE(solver.solve({}, {}).empty());
+    });
+}
+
 TEST(Solver, ReachesTheToleranceByTheReferenceOperator) {
     const outcome o = solve({4, 4, 4, 8}, {1, 1, 1, 1}, twelve_vectors());
 

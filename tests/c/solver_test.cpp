@@ -107,6 +107,63 @@ TEST_F(CSolver, SolvesForSeveralRightHandSides) {
     halocline_solver_free(solver);
 }
 
+TEST_F(CSolver, SeveralAtOnceHaveTheBitsOfEach) {
+    options_.at_once = 3;
+    halocline_solver* solver = nullptr;
+    ASSERT_EQ(halocline_solver_create(job_, &options_, links_.data(), &solver), HALOCLINE_OK) << halocline_error();
+    std::vector<reals> b{b_, b_, b_, b_}, x(4, reals(b_.size()));
+    for (double& value : b[1]) value *= 3;
+    for (std::size_t k = 0; k < b_.size(); k += 5) b[2][k] = 0;
+    std::vector<double*> to;
+    std::vector<const double*> from;
+    for (std::size_t k = 0; k < 4; ++k) {
+        to.push_back(k == 3 ? b[k].data() : x[k].data()); // one in place
+        from.push_back(b[k].data());
+    }
+    std::vector<halocline_solve_report> reports(4);
+
+    ASSERT_EQ(halocline_solver_solve_several(solver, 4, to.data(), from.data(), reports.data()), HALOCLINE_OK)
+        << halocline_error();
+
+    x[3] = b[3];
+    b[3] = b_;
+    for (std::size_t k = 0; k < 4; ++k) {
+        reals alone(b_.size());
+        halocline_solve_report report{};
+        ASSERT_EQ(halocline_solver_solve(solver, alone.data(), b[k].data(), &report), HALOCLINE_OK);
+        EXPECT_EQ(alone, x[k]) << k;
+        EXPECT_EQ(report.iterations, reports[k].iterations) << k;
+        EXPECT_EQ(report.relative_residual, reports[k].relative_residual) << k;
+        EXPECT_EQ(report.at_once, 1);
+        EXPECT_EQ(reports[k].at_once, 2); // 2 + 2
+        EXPECT_EQ(reports[k].converged, 1);
+    }
+    EXPECT_EQ(halocline_solver_solve_several(solver, 4, to.data(), from.data(), nullptr), HALOCLINE_OK);
+    EXPECT_EQ(halocline_solver_solve_several(solver, 0, nullptr, nullptr, nullptr), HALOCLINE_OK);
+    halocline_solver_free(solver);
+}
+
+TEST_F(CSolver, SeveralAreRefusedOnAllRanks) {
+    halocline_solver* solver = nullptr;
+    ASSERT_EQ(halocline_solver_create(job_, &options_, links_.data(), &solver), HALOCLINE_OK) << halocline_error();
+    reals x(b_.size());
+    std::vector<double*> to{x.data(), is_last() ? nullptr : x.data()};
+    const std::vector<const double*> from{b_.data(), b_.data()};
+    const auto expect = [&](halocline_status s, const std::string& text) {
+        EXPECT_EQ(s, HALOCLINE_INPUT_ERROR);
+        EXPECT_NE(std::string(halocline_error()).find(text), std::string::npos) << halocline_error();
+    };
+
+    expect(halocline_solver_solve_several(solver, 2, to.data(), from.data(), nullptr), "x[k]");
+    expect(halocline_solver_solve_several(solver, -1, to.data(), from.data(), nullptr), "count = -1");
+    if (halocline_job_ranks(job_) > 1)
+        expect(halocline_solver_solve_several(solver, is_last() ? 1 : 2, to.data(), from.data(), nullptr),
+               "the count of halocline_solver_solve_several()");
+    expect(halocline_solver_solve_several(nullptr, 1, to.data(), from.data(), nullptr), "solver");
+    EXPECT_EQ(halocline_solver_solve(solver, x.data(), b_.data(), nullptr), HALOCLINE_OK) << halocline_error();
+    halocline_solver_free(solver);
+}
+
 TEST_F(CSolver, WritesTheSolutionInPlaceAndReportsThatItDidNotConverge) {
     options_.max_iterations = 1;
     halocline_solver* solver = nullptr;

@@ -8,9 +8,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <limits>
 #include <random>
 #include <string>
+#include <type_traits>
 
 namespace {
 
@@ -85,6 +87,51 @@ TYPED_TEST(FieldSpace, ProductsAndSumsEqualNaiveOnes) {
             }
         }
     }
+}
+
+TYPED_TEST(FieldSpace, SumsOfSeveralVectorsHaveTheBitsOfEach) {
+    using T = TypeParam;
+    static_assert(solvers::sums_of_several<field_space<T>, lattice::field<T>>);
+    comm::run_threads(2, [](const comm::job& job) {
+        for (const int most : {2, 6, 10, 64}) { // numbers in a sum
+            comm::global_sum sum(job, most);
+            field_space<T> space(order_of_width(4), 6, sum);
+            std::vector<lattice::field<T>> v;
+            for (unsigned i = 0; i < 7; ++i) fill(v.emplace_back(space.make()), i + 100 * unsigned(job.rank()));
+            v[1].values()[0] = std::numeric_limits<T>::infinity();
+            space.scale(v[2], std::is_same_v<T, double> ? 1e-160 : 1e-30);
+            space.set_zero(v[3]);
+            const std::vector<std::size_t> lengths{3, 0, 1, 7};
+            std::vector<std::vector<complex>> products, alone;
+            std::vector<solvers::dot_request<lattice::field<T>>> requests;
+            for (const std::size_t n : lengths) products.emplace_back(n);
+            alone = products;
+            for (std::size_t k = 0; k < lengths.size(); ++k)
+                requests.push_back({std::span<const lattice::field<T>>(v).first(lengths[k]), &v[6 - k], products[k]});
+            std::vector<const lattice::field<T>*> all;
+            for (const auto& one : v) all.push_back(&one);
+            std::vector<double> norms(v.size());
+
+            auto before = sum.statistics().sums;
+            ASSERT_EQ(space.multi_dot(requests), comm::status::ok);
+            EXPECT_EQ(sum.statistics().sums - before, (2 * 11 + most - 1) / (most / 2 * 2));
+            before = sum.statistics().sums;
+            ASSERT_EQ(space.norms(all, norms), comm::status::ok);
+            if (most == 64) {
+                EXPECT_EQ(sum.statistics().sums - before, 2); // some squares over- or underflow
+            }
+
+            for (std::size_t k = 0; k < lengths.size(); ++k) {
+                ASSERT_EQ(space.multi_dot(requests[k].v, *requests[k].x, alone[k]), comm::status::ok);
+                EXPECT_EQ(0, std::memcmp(alone[k].data(), products[k].data(), lengths[k] * sizeof(complex))) << k;
+            }
+            for (std::size_t k = 0; k < v.size(); ++k) {
+                double norm = 0;
+                ASSERT_EQ(space.norm(v[k], norm), comm::status::ok);
+                EXPECT_EQ(norm, norms[k]) << k;
+            }
+        }
+    });
 }
 
 TYPED_TEST(FieldSpace, AllocatesOnlyInMake) {

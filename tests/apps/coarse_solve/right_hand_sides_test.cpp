@@ -57,9 +57,15 @@ TEST(RightHandSides, OfOneRunHaveTheSolutionsOfRunsOfTheirOwn) {
 
     const auto together = solve_all(ranks(2), with_gauge + given + " --solution " + (scratch / "x.lime"));
 
+    const auto in_pairs = solve_all(ranks(2), with_gauge + given + " --at-once 3"); // 4 are 2 + 2
+
     ASSERT_EQ(together.size(), names.size());
+    ASSERT_EQ(in_pairs.size(), names.size());
     EXPECT_FALSE(std::filesystem::exists(scratch / "x.lime"));
     for (std::size_t i = 0; i < names.size(); ++i) {
+        EXPECT_EQ(together[i]["at_once"], 4);
+        EXPECT_EQ(in_pairs[i]["at_once"], 2);
+        expect_same_bits(together[i], in_pairs[i], names[i]);
         const std::string file = scratch / ("x.0" + std::to_string(i) + ".lime");
         const json alone = solve(ranks(2), with_gauge + " --rhs " + names[i] + " --solution " + one);
         EXPECT_EQ(together[i]["rhs"], names[i]);

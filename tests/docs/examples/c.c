@@ -19,22 +19,19 @@ void exchange(const double* field, void give_up(const char* why)) {
 }
 
 const double* links_of_sites(const int first[4], const int extent[4]);
-void solve_all(halocline_job* job, double* const* x, const double* const* b, int sources,
-               void give_up(const char* why));
+void solve_all(halocline_job* job, double* const* x, const double* const* b, void give_up(const char* why));
 
-void solve_all(halocline_job* job, double* const* x, const double* const* b, int sources,
-               void give_up(const char* why)) {
+void solve_all(halocline_job* job, double* const* x, const double* const* b, void give_up(const char* why)) {
     halocline_solver* solver;
-    halocline_solve_report report;
+    halocline_solve_report reports[12];
     halocline_solver_options o = {
         .global = {16, 16, 16, 32}, .m0 = -0.4, .csw = 1, .spins = HALOCLINE_DEGRAND_ROSSI_SPINS};
     int first[4], extent[4];
     if (halocline_solver_box(job, &o, first, extent) != HALOCLINE_OK) give_up(halocline_error());
     const double* links = links_of_sites(first, extent);
     if (halocline_solver_create(job, &o, links, &solver) != HALOCLINE_OK) give_up(halocline_error());
-    for (int i = 0; i < sources; ++i) {
-        if (halocline_solver_solve(solver, x[i], b[i], &report) != HALOCLINE_OK) give_up(halocline_error());
-        if (!report.converged) give_up(report.status);
-    }
+    if (halocline_solver_solve_several(solver, 12, x, b, reports) != HALOCLINE_OK) give_up(halocline_error());
+    for (int i = 0; i < 12; ++i)
+        if (!reports[i].converged) give_up(reports[i].status);
     halocline_solver_free(solver);
 }

@@ -34,9 +34,13 @@ class aggregation {
     std::int64_t define(std::span<const lattice::field<float>> test_vectors, const replacement& replace = {});
 
     /// y = P x.  Cost: reads P once.
-    void prolong(lattice::field<float>& y, const lattice::field<float>& x) noexcept;
+    void prolong(lattice::field<float>& y, const lattice::field<float>& x) noexcept { prolong({&y, 1}, {&x, 1}); }
+    /// y = P x of each.  Cost: reads P once from memory, for each field once from cache.
+    void prolong(std::span<lattice::field<float>> y, std::span<const lattice::field<float>> x) noexcept;
     /// x = P^dagger y.  Cost: reads P once.
-    void restrict(lattice::field<float>& x, const lattice::field<float>& y) noexcept;
+    void restrict(lattice::field<float>& x, const lattice::field<float>& y) noexcept { restrict({&x, 1}, {&y, 1}); }
+    /// x = P^dagger y of each.  Cost: reads P once from memory, for each 4 fields once from cache.
+    void restrict(std::span<lattice::field<float>> x, std::span<const lattice::field<float>> y) noexcept;
     /// Up to 4 fields y, and their restrictions x. With `face_mask` != 0 the fields are known to vanish except at the
     /// sites next to those faces of the blocks (bit face.index()); only these are read.
     struct batch {
@@ -65,6 +69,7 @@ class aggregation {
     std::int64_t orthonormalise(int g, int chirality, const replacement& replace);
     void replace_lane(int g, int chirality, int vector, int lane, const replacement& replace);
     void restrict_group(int g, int chirality, const batch& fields) noexcept;
+    void prolong_group(int g, int chirality, lattice::field<float>& y, const lattice::field<float>& x) noexcept;
 
     std::shared_ptr<const lattice::site_order> fine_, coarse_;
     int vectors_;

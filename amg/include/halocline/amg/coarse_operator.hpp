@@ -6,6 +6,7 @@
 #pragma once
 
 #include <halocline/amg/aggregation.hpp>
+#include <halocline/base/short_list.hpp>
 #include <halocline/comm/job.hpp>
 #include <halocline/comm/status.hpp>
 #include <halocline/dirac/wilson_clover.hpp>
@@ -15,6 +16,7 @@
 #include <halocline/lattice/field.hpp>
 #include <halocline/lattice/geometry.hpp>
 #include <halocline/lattice/site_order.hpp>
+#include <halocline/solvers/concepts.hpp>
 
 #include <array>
 #include <complex>
@@ -41,8 +43,10 @@ class coarse_operator {
     /// Collective.  `coarse` is what coarse_decomposition() returned, `order` what coarse_site_order() returned.
     /// Err: on every rank: input_error: so many vectors that a site's matrices have more than 2^31 - 1 numbers
     /// (option_ranges::vectors are few enough); out_of_memory; job_error.
+    /// `systems`: the most fields that one call takes.
+    /// Memory: for each of them a coarse field; slab memory for its surfaces, up to twice.
     coarse_operator(const comm::job& j, const lattice::decomposition& coarse,
-                    std::shared_ptr<const lattice::site_order> order, int vectors);
+                    std::shared_ptr<const lattice::site_order> order, int vectors, int systems = 1);
 
     /// What define() computes with: the parts of D on up to 4 columns of P, by [part][column], and their restrictions.
     /// The parts are the diagonal and the directions.
@@ -64,18 +68,36 @@ class coarse_operator {
     /// Cost: O(N_c^3) per odd site.
     void invert_odd();
 
+    // On several fields at once, each of another system: they share messages and the reading of D_c. The bits of one
+    // don't depend on the others.
+    // Shape: as many y as x (and b), up to `systems`, all distinct.
+    using fields = std::span<lattice::field<float>* const>;
+    using const_fields = std::span<const lattice::field<float>* const>;
+
     /// y = D_c x on all sites. Collective; the exchange overlaps with the links that stay on this rank.
-    [[nodiscard]] comm::status apply(lattice::field<float>& y, const lattice::field<float>& x) noexcept;
+    [[nodiscard]] comm::status apply(fields y, const_fields x) noexcept;
+    [[nodiscard]] comm::status apply(lattice::field<float>& y, const lattice::field<float>& x) noexcept {
+        return apply(list{&y}, const_list{&x});
+    }
 
     /// True if even and odd sites can be separated: every global extent is even.
     [[nodiscard]] bool bipartite() const { return parities_ == 2; }
     /// y_e = (D_ee - D_eo D_oo^-1 D_oe) x_e on half fields. Collective.  Pre: bipartite().
-    [[nodiscard]] comm::status apply_schur(lattice::field<float>& y, const lattice::field<float>& x) noexcept;
-    /// y_e = b_e - D_eo D_oo^-1 b_o.  Shape: b a full field, y a half field.  Pre: bipartite().
-    [[nodiscard]] comm::status reduce(lattice::field<float>& y, const lattice::field<float>& b) noexcept;
-    /// x = (x_e, D_oo^-1 (b_o - D_oe x_e)).  Shape: x, b full fields, xe a half field.  Pre: bipartite().
+    [[nodiscard]] comm::status apply_schur(fields y, const_fields x) noexcept;
+    [[nodiscard]] comm::status apply_schur(lattice::field<float>& y, const lattice::field<float>& x) noexcept {
+        return apply_schur(list{&y}, const_list{&x});
+    }
+    /// y_e = b_e - D_eo D_oo^-1 b_o.  Shape: b full fields, y half fields.  Collective.  Pre: bipartite().
+    [[nodiscard]] comm::status reduce(fields y, const_fields b) noexcept;
+    [[nodiscard]] comm::status reduce(lattice::field<float>& y, const lattice::field<float>& b) noexcept {
+        return reduce(list{&y}, const_list{&b});
+    }
+    /// x = (x_e, D_oo^-1 (b_o - D_oe x_e)).  Shape: x, b full fields, xe half fields.  Collective.  Pre: bipartite().
+    [[nodiscard]] comm::status reconstruct(fields x, const_fields xe, const_fields b) noexcept;
     [[nodiscard]] comm::status reconstruct(lattice::field<float>& x, const lattice::field<float>& xe,
-                                           const lattice::field<float>& b) noexcept;
+                                           const lattice::field<float>& b) noexcept {
+        return reconstruct(list{&x}, const_list{&xe}, const_list{&b});
+    }
 
     [[nodiscard]] const std::shared_ptr<const lattice::site_order>& order() const { return order_; }
     /// Site order of half fields: the even sites of this rank, or one site of zeros if it has none.
@@ -93,6 +115,12 @@ class coarse_operator {
     void reset_statistics();
 
   private:
+    using list = std::array<lattice::field<float>*, 1>;
+    using const_list = std::array<const lattice::field<float>*, 1>;
+    /// One pointer for each system.
+    using pointers = short_list<float*, solvers::most_systems>;
+    using const_pointers = short_list<const float*, solvers::most_systems>;
+
     /// A direction with links of its own: the faces whose hops it collects.
     struct direction {
         lattice::face where;
@@ -112,31 +140,40 @@ class coarse_operator {
 
     // Set-up, in this order.
     void choose_directions(const lattice::coordinate& global);
-    void make_plans(const lattice::decomposition& coarse);
+    void make_plans(const lattice::decomposition& coarse, int systems);
     void split_by_parity(const lattice::box& box);
     void list_sent_sites();
     void list_terms(const lattice::decomposition& coarse, const lattice::box& box);
 
     // Steps of an application.
-    /// Starts the exchange of x on the sites of one parity. `x` points to its first one.
-    void start(int source_parity, const float* x) noexcept;
+    /// The first site of a parity in each of these fields.
+    [[nodiscard]] pointers sites_of(int parity, fields xs) const noexcept;
+    [[nodiscard]] const_pointers sites_of(int parity, const_fields xs) const noexcept;
+    /// Those of the first scratch fields.
+    [[nodiscard]] static pointers first_of(std::vector<lattice::field<float>>& xs, std::size_t systems) noexcept;
+    /// The plan for the surfaces of that many fields, on the sites of one parity.
+    [[nodiscard]] halo::plan& plan_for(int source_parity, std::size_t systems) noexcept;
+    /// Starts the exchange of the sites of one parity; x points to the first one of each system.
+    void start(int source_parity, std::span<const float* const> x) noexcept;
     [[nodiscard]] float* matrix(std::int64_t site, int link) {
         return matrices_.outer(site) + (link + 1) * block_reals_;
     }
     [[nodiscard]] const float* matrix(std::int64_t site, int link) const {
         return matrices_.outer(site) + (link + 1) * block_reals_;
     }
-    /// Each pointer is to its parity's first site.
+    /// For each system; each pointer is to its parity's first site.
     struct hop_operands {
-        float* y;
-        const float* x;             ///< the neighbours
-        const float* own = nullptr; ///< the sites themselves; null: without the diagonal
-        bool add = false;           ///< to what y holds
+        std::span<float* const> y;
+        std::span<const float* const> x;        ///< the neighbours
+        std::span<const float* const> own = {}; ///< the sites themselves; empty: without the diagonal
+        bool add = false;                       ///< to what y holds
     };
     /// y = [y +] links x [+ diagonal own] on the sites of one parity.
     /// Pre: start() was called for the other parity; for 0 if there are none.
     [[nodiscard]] comm::status hop(int target_parity, const hop_operands& f) noexcept;
-    void minus_inverse(float* y, const float* x) const noexcept;
+    void add_ghosts(const sublattice& now, halo::plan& plan, std::span<float* const> y) noexcept;
+    /// y = -D_oo^-1 x on odd sites.
+    void minus_inverse(std::span<float* const> y, std::span<const float* const> x) const noexcept;
     comm::status apply_in_parts(std::span<std::vector<lattice::field<float>>> images, std::size_t i,
                                 const lattice::field<float>& v, dirac::wilson_clover<float>& d) const;
     void set_columns(std::span<const lattice::field<float>> columns, int first_column, int link) noexcept;
@@ -151,10 +188,12 @@ class coarse_operator {
     lattice::field<float> matrices_; ///< [site][diagonal, directions]
     lattice::field<float> inverses_; ///< [odd site]: -D_oo^-1
     std::array<sublattice, 2> sublattices_;
-    std::vector<halo::plan> plans_; ///< by parity of the source sites
+    /// By parity of the source sites: for 1 field, ..., for all systems, each for up to twice as many as the one before.
+    std::array<std::vector<halo::plan>, 2> plans_;
     /// [parity][message]: storage positions of what it sends, in its order.
     std::vector<std::vector<std::vector<int>>> sent_positions_;
-    lattice::field<float> odd_hops_, odd_solved_; ///< scratch on odd sites: D_oe x_e; -D_oo^-1 of something
+    /// Scratch on odd sites, for each system: D_oe x_e; -D_oo^-1 of something.
+    std::vector<lattice::field<float>> odd_hops_, odd_solved_;
 };
 
 } // namespace halocline::amg

@@ -5,8 +5,11 @@
 
 #include <halocline/comm/transport_counts.hpp>
 #include <halocline/lattice/geometry.hpp>
+#include <halocline/solvers/concepts.hpp>
+#include <halocline/solvers/fgmres.hpp>
 #include <halocline/solvers/solve_report.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -26,6 +29,12 @@ std::int64_t most_vectors(const lattice::coordinate& block);
 /// GMRES sums all products with its basis in one global_sum, two numbers per vector.
 inline constexpr int longest_restart = 510;
 
+/// The numbers that a global_sum for a solve should hold: those of the longest iteration of all systems, if one holds as
+/// many.
+constexpr int values_per_sum(int restart_length, int systems) {
+    return std::min(systems * solvers::values_per_sum(restart_length), solvers::values_per_sum(longest_restart));
+}
+
 /// The values that solver accepts of an option: in [least, most].
 template <class T>
 struct option_range {
@@ -40,9 +49,13 @@ struct option_ranges {
     option_range<int> restart_length{1, longest_restart}; ///< also of coarse_restart_length
     option_range<int> max_restarts{1, 1'000'000};         ///< also of coarse_max_restarts
     option_range<int> max_iterations{0, std::numeric_limits<int>::max()};
+    option_range<int> at_once{1, solvers::most_systems};
     option_range<double> tolerance{1e-300, 1}; ///< also of coarse_tolerance
 };
 inline constexpr option_ranges ranges{};
+
+/// The sizes of the fewest groups of at most `most`, as equal as can be, the largest first: 6 are 3 and 3 of at most 4.
+std::vector<int> even_groups(int count, int most);
 
 /// Each in its range (ranges). Equal on every rank, except for lane_width.
 struct solver_options {
@@ -56,7 +69,11 @@ struct solver_options {
     int coarse_max_restarts = 5; ///< at most coarse_max_restarts * coarse_restart_length iterations
     bool coarse_level = true;    ///< false: only the smoother
     std::uint64_t seed = 1;      ///< for the random test vectors
-    int lane_width = 0;          ///< sites per SIMD group, 1, 4, 8 or 16; 0: dirac::preferred_lane_width()
+    /// Right-hand sides that solve() iterates at once, and test vectors in the set-up. They share the coarse level's
+    /// messages, its sums, and the reading of D_c. Each right-hand side needs a basis of its own for the outer solver,
+    /// made when it is first needed. Changes no bits.
+    int at_once = 8;
+    int lane_width = 0; ///< sites per SIMD group, 1, 4, 8 or 16; 0: dirac::preferred_lane_width()
 
     double tolerance = 1e-10; ///< for the true relative residual
     int restart_length = 50;  ///< for the outer FGMRES
@@ -72,19 +89,21 @@ struct progress {
     phase where{};
     int step = 0;           ///< 1, 2, ...
     int steps = 0;          ///< in the set-up; 0 while solving
-    double residual = 0;    ///< relative, of the solve
+    double residual = 0;    ///< relative, of the solve; the largest of all right-hand sides
+    int systems = 1;        ///< right-hand sides that are iterated at once
     bool milestone = false; ///< worth a line in a log: the end of a set-up step, every outer iteration
 };
-/// One line, without a line feed: "set-up: iteration 2 of 4", "iteration 7: residual 1.200e-05".
+/// One line, without a line feed: "set-up: iteration 2 of 4", "iteration 7: residual 1.200e-05", or, of several
+/// right-hand sides, "iteration 7 of 4 solves: residuals up to 1.200e-05".
 std::string to_string(const progress& p);
 using progress_callback = std::function<void(const progress&)>;
 
-/// Where the time below the finest level went, during one solve.
+/// Where the time below the finest level went, during one solve, or one of several right-hand sides at once.
 struct coarse_costs {
-    std::uint64_t solves = 0;
-    std::uint64_t iterations = 0;
-    double seconds = 0;      ///< everything below the finest level
-    double halo_seconds = 0; ///< inside start, test and finish of the coarse plans: pack + wait + unpack
+    std::uint64_t solves = 0;     ///< of coarse systems: one in each outer iteration
+    std::uint64_t iterations = 0; ///< in all of them
+    double seconds = 0;           ///< everything below the finest level
+    double halo_seconds = 0;      ///< inside start, test and finish of the coarse plans: pack + wait + unpack
     double pack_seconds = 0;
     double wait_seconds = 0;
     double unpack_seconds = 0;
@@ -102,15 +121,16 @@ struct coarse_costs {
 struct solver_report {
     solvers::solve_report outer; ///< of the FGMRES in fp64; `relative_residual` is the true one
     double setup_seconds = 0;
+    int at_once = 1; ///< right-hand sides that were iterated together: the following is of all of them
     double solve_seconds = 0;
     coarse_costs coarse;
     std::vector<std::string> notes; ///< fall-backs, one line each
 
     /// True only if the true residual was computed and meets the tolerance.
     [[nodiscard]] bool converged() const { return outer.converged(); }
-    /// Coarse iterations per outer iteration.
+    /// Coarse iterations per outer iteration, of all right-hand sides that were iterated together.
     [[nodiscard]] double coarse_iterations_average() const {
-        return outer.iterations > 0 ? static_cast<double>(coarse.iterations) / outer.iterations : 0;
+        return coarse.solves > 0 ? static_cast<double>(coarse.iterations) / static_cast<double>(coarse.solves) : 0;
     }
 };
 

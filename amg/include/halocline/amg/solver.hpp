@@ -19,7 +19,10 @@
 #include <halocline/solvers/fgmres.hpp>
 #include <halocline/solvers/field_space.hpp>
 
+#include <cstddef>
+#include <span>
 #include <utility>
+#include <vector>
 
 namespace halocline::amg {
 
@@ -31,7 +34,7 @@ class no_hierarchy : public input_error {
 };
 
 /// The solver for one gauge configuration and one set of parameters: setup() once, then solve() for each right-hand
-/// side.
+/// side, or for several at once.
 class solver {
   public:
     /// Collective.
@@ -54,10 +57,35 @@ class solver {
     /// Err: on every rank: input_error: no setup(), or the last one failed; a field of another shape, on any rank;
     /// job_error.
     solver_report solve(lattice::field<double>& x, const lattice::field<double>& b);
+    /// Solves D x_k = b_k for several right-hand sides, options.at_once of them in lockstep: each has the bits that it
+    /// has alone. Returns a report for each.  Collective.
+    /// Shape: as many x as b, on every rank; all distinct.  Err: as above; input_error for another number.
+    /// Memory: for each that is iterated at once (2 * restart_length + 5) * 192 bytes per site, kept for later calls.
+    std::vector<solver_report> solve(std::span<lattice::field<double>* const> x,
+                                     std::span<const lattice::field<double>* const> b);
 
     [[nodiscard]] const lattice::coordinate& blocks() const { return d_.order()->blocks()->block; }
 
   private:
+    /// What each right-hand side needs that is iterated with others. Fields are blocked.
+    struct system {
+        solvers::fgmres_workspace<lattice::field<double>> work;
+        lattice::field<double> x, b;
+    };
+    using fields = std::span<lattice::field<double>* const>;
+    using const_fields = std::span<const lattice::field<double>* const>;
+
+    /// Makes room for so many right-hand sides at once. On this rank.
+    void make_room(std::size_t systems);
+    /// Err: input_error: before setup(); fields of another shape. On this rank.
+    void check_call(fields x, const_fields b) const;
+    [[nodiscard]] solvers::fgmres_options outer_options() const;
+    /// Solves for up to options.at_once right-hand sides; they have a report each.
+    void solve_together(fields x, const_fields b, std::span<solver_report> reports);
+    comm::status precondition(fields z, const_fields r);
+    /// Fills in what is of all right-hand sides together: seconds, costs, notes.
+    void report_costs(double solve_seconds, std::span<solver_report> reports);
+
     comm::job job_;
     solver_options options_;
     double m0_, csw_;
@@ -67,9 +95,8 @@ class solver {
     two_level hierarchy_;
     comm::global_sum sum_;
     solvers::field_space<double> space_;
-    solvers::fgmres_workspace<lattice::field<double>> work_;
-    lattice::field<double> x_, b_; ///< blocked
-    lattice::field<float> x32_, b32_;
+    std::vector<system> systems_;
+    std::vector<lattice::field<float>> x32_, b32_; ///< of each system
     progress_callback tell_;
     bool is_set_up_ = false;
     double setup_seconds_ = 0;

@@ -30,26 +30,34 @@ namespace halocline::amg {
 class coarse_solver {
   public:
     /// `d` outlives the solver. Collective.
-    /// `rank_order`: of d's decomposition, for the global sums.
+    /// `rank_order`: of d's decomposition, for the global sums.  `systems`: the most that one call solves, and d takes.
     /// Err: on every rank: out_of_memory; job_error.
     coarse_solver(const comm::job& j, coarse_operator& d, const solver_options& options,
-                  std::span<const int> rank_order = {});
+                  std::span<const int> rank_order = {}, int systems = 1);
 
     /// Collective.  Reaching the iteration limit is not a failure here; NaN and infinity, in b or met on the way, make
     /// an x of NaN, which the outer solver notices.
-    [[nodiscard]] comm::status operator()(lattice::field<float>& x, const lattice::field<float>& b);
+    [[nodiscard]] comm::status operator()(lattice::field<float>& x, const lattice::field<float>& b) {
+        return (*this)({&x, 1}, {&b, 1});
+    }
+    /// Several in lockstep: the bits of each are those that it has alone.  Shape: as many x as b, up to `systems`.
+    [[nodiscard]] comm::status operator()(std::span<lattice::field<float>> x, std::span<const lattice::field<float>> b);
 
     /// Costs since the last reset, seconds and counts of this rank.
     [[nodiscard]] coarse_costs costs() const;
     void reset_costs();
 
   private:
+    /// GMRES on the half or full fields.
+    [[nodiscard]] comm::status iterate(std::span<lattice::field<float>> x, std::span<const lattice::field<float>> b);
+
     coarse_operator* d_;
     comm::global_sum sum_;
     solvers::fgmres_options options_;
     solvers::field_space<float> space_;
-    solvers::fgmres_workspace<lattice::field<float>> work_;
-    lattice::field<float> b_, x_; ///< half fields
+    std::vector<solvers::fgmres_workspace<lattice::field<float>>> work_; ///< of each system
+    std::vector<lattice::field<float>> b_, x_;                           ///< half fields of each system
+    std::vector<solvers::solve_report> reports_;
     coarse_costs costs_;
 };
 
@@ -70,7 +78,12 @@ class two_level {
 
     /// x = one cycle on D x = b.  Collective.  Pre: setup().
     /// Err: input_error: a field that D does not take; a bad status of an exchange or a sum.
-    [[nodiscard]] comm::status cycle(lattice::field<float>& x, const lattice::field<float>& b);
+    [[nodiscard]] comm::status cycle(lattice::field<float>& x, const lattice::field<float>& b) {
+        return cycle({&x, 1}, {&b, 1});
+    }
+    /// One cycle on each of several systems, up to options.at_once. They share the coarse level's messages and sums;
+    /// the bits of each are those that it has alone.
+    [[nodiscard]] comm::status cycle(std::span<lattice::field<float>> x, std::span<const lattice::field<float>> b);
 
     [[nodiscard]] const comm::job& job() const { return job_; }
     [[nodiscard]] aggregation& interpolation() { return p_; }
@@ -82,7 +95,7 @@ class two_level {
   private:
     void random_spinor(std::int64_t site, std::uint32_t number, std::span<float> spinor) const;
     void random_vector(lattice::field<float>& v, std::uint32_t number) const;
-    void normalise(lattice::field<float>& v);
+    void normalise(std::span<lattice::field<float>> vectors);
     void make_coarse_level();
     void check(comm::status s, const char* what) const;
 
@@ -99,8 +112,8 @@ class two_level {
     comm::global_sum sum_;
     solvers::field_space<float> space_;
     std::vector<lattice::field<float>> test_vectors_;
-    std::int64_t replaced_columns_ = 0; ///< in P; of all ranks once setup() is through
-    lattice::field<float> xc_, bc_;
+    std::int64_t replaced_columns_ = 0;          ///< in P; of all ranks once setup() is through
+    std::vector<lattice::field<float>> xc_, bc_; ///< of each system
 };
 
 } // namespace halocline::amg

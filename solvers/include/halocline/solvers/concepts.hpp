@@ -36,11 +36,36 @@ concept vector_space = std::movable<V> &&
     { space.norm(x, real) } -> std::same_as<comm::status>;
 };
 
+/// What multi_dot() of several vectors computes: products_i = <v_i, x>.
+template <class V>
+struct dot_request {
+    std::span<const V> v;
+    const V* x;
+    std::span<complex> products;
+};
+/// A space whose sums serve several vectors at once. Solvers of several systems use them; with other spaces each system
+/// has global sums of its own. The bits are those of multi_dot() and norm() of each vector.
+template <class S, class V>
+concept sums_of_several = vector_space<S, V> &&
+    requires(S& space, std::span<const dot_request<V>> requests, std::span<const V* const> x, std::span<double> reals) {
+    { space.multi_dot(requests) } -> std::same_as<comm::status>;
+    /// reals_k = ||x_k||
+    { space.norms(x, reals) } -> std::same_as<comm::status>;
+};
+
 /// y = A x. Collective; x and y are distinct.
 template <class A, class V>
 concept linear_operator = requires(A& a, V& y, const V& x) {
     { a(y, x) } -> std::same_as<comm::status>;
 };
+
+/// y_k = A x_k for up to most_systems vectors. Collective; all are distinct.
+template <class A, class V>
+concept operator_on_several = requires(A& a, std::span<V* const> y, std::span<const V* const> x) {
+    { a(y, x) } -> std::same_as<comm::status>;
+};
+/// The most systems that one call solves.
+inline constexpr int most_systems = 16;
 
 /// z = M r with M close to the inverse of A; may differ from call to call, and must not read z.
 template <class M, class V>

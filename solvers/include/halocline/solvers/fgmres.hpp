@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// FGMRES(m): flexible, right-preconditioned, restarted; and GMRES(m), which is FGMRES(m) without a preconditioner.
+// FGMRES(m): flexible, right-preconditioned, restarted; and GMRES(m), which is FGMRES(m) without a preconditioner. Of
+// one system, or of several in lockstep: each takes the steps that it would take alone, and all share the calls of A and
+// M and the global sums. (Not a block Krylov method: no system profits from the space of another.)
 // One global sum per iteration (two if cancellation shows) of up to values_per_sum(m) numbers; no allocation but the
 // history's once the workspace exists.
 // Ref: Y. Saad, A flexible inner-outer preconditioned GMRES algorithm, SIAM J. Sci. Comput. 14 (1993) 461 [Saad1993];
@@ -7,14 +9,17 @@
 #pragma once
 
 #include <halocline/base/error.hpp>
+#include <halocline/base/short_list.hpp>
 #include <halocline/solvers/concepts.hpp>
 #include <halocline/solvers/gram_schmidt.hpp>
 #include <halocline/solvers/hessenberg.hpp>
 #include <halocline/solvers/solve_report.hpp>
 #include <halocline/solvers/solve_run.hpp>
 
+#include <array>
 #include <cstddef>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -23,7 +28,7 @@
 namespace halocline::solvers {
 
 /// The numbers that the last iteration of a cycle sums: its products with m vectors and itself. A comm::global_sum that
-/// holds fewer takes several sums for them.
+/// holds fewer takes several sums for them. Of several systems that many each.
 constexpr int values_per_sum(int restart_length) { return 2 * (restart_length + 1); }
 
 /// Options of fgmres() and gmres().
@@ -63,6 +68,14 @@ class fgmres_workspace {
     }
 };
 
+/// A x = b, one of several.
+template <class V>
+struct one_system {
+    const V* b;
+    V* x;
+    fgmres_workspace<V>* work; ///< of its own
+};
+
 namespace detail {
 
 /// Stands for M = 1: no call, no second basis.
@@ -77,67 +90,253 @@ inline int restart_length_of(const fgmres_options& options, int room) {
     return options.restart_length == 0 ? room : options.restart_length;
 }
 
-/// One restart: the basis A Z_m = V_{m+1} H, column by column, from v_0 = r / beta; then the best x in x + Z_m.
-template <class V, vector_space<V> S, linear_operator<V> A, class M, class Callback>
-cycle_end fgmres_cycle(S& space, A& a, M& m, double beta, V& x, fgmres_workspace<V>& work, int length,
-                       const fgmres_options& options, solve_run& run, Callback& on_iteration) {
-    constexpr bool preconditioned = !std::is_same_v<M, no_preconditioner>;
-    const std::span<V> v = work.v, z = preconditioned ? work.z : work.v;
-    solve_report& report = run.report;
-    cycle_end end = cycle_end::length;
+/// Something of each system, or of some of them.
+template <class T>
+using of_systems = short_list<T, most_systems>;
 
-    stagnation_watch watch(options.stagnation_window, beta, report.iterations);
-    space.scale(v[0], 1 / beta);    // v_0 = r / beta
-    work.least_squares.reset(beta); // g = beta e_1
-    for (int j = 0; j < length && !run.used_up() && end == cycle_end::length; ++j) {
-        if constexpr (preconditioned) {
-            if (!run.ok(m(z[j], v[j]))) return cycle_end::failed_communication; // z_j = M_j v_j
-            ++report.preconditioner_applications;
+/// One of the systems that are solved in lockstep, and where its solve stands.
+template <class V>
+struct gmres_state {
+    gmres_state(const one_system<V>& system, const fgmres_options& options)
+        : b(*system.b), x(*system.x), work(*system.work), run(options) {}
+
+    const V& b;
+    V& x;
+    fgmres_workspace<V>& work;
+    solve_run run;
+    double rho = 0;     ///< norm of the true residual; at first of b
+    int step = -1;      ///< of the cycle under way: 0, 1, ...; -1: none is
+    bool ended = false; ///< its report is made
+    stagnation_watch watch{0, 0, 0};
+    orthonormalisation<V> arnoldi;
+};
+
+/// Restarted GMRES on up to most_systems systems. A cycle of each makes the basis A Z_m = V_{m+1} H, column by column,
+/// from v_0 = r / beta; then the best x in x + Z_m.
+template <class V, vector_space<V> S, operator_on_several<V> A, class M, class Callback>
+class lockstep {
+    static constexpr bool preconditioned = !std::is_same_v<M, no_preconditioner>;
+    using state = gmres_state<V>;
+
+  public:
+    /// Err: input_error: options that no solve can be made with; a workspace that is too short.
+    lockstep(S& space, A& a, M& m, std::span<const one_system<V>> systems, const fgmres_options& options,
+             Callback& on_iteration)
+        : space_(space), a_(a), m_(m), options_(options), on_iteration_(on_iteration) {
+        for (const one_system<V>& system : systems) {
+            length_ = restart_length_of(options, system.work->restart_length());
+            systems_[count_++].emplace(system, options);
         }
-        if (!run.ok(a(v[j + 1], z[j]))) return cycle_end::failed_communication; // w = A z_j
-        ++report.matvecs;
+    }
+
+    void solve(std::span<solve_report> reports) {
+        reports_ = reports;
+        if (!begin()) return fail();
+        while (any_left())
+            if (!begin_cycles() || !iterate()) return fail();
+    }
+
+  private:
+    [[nodiscard]] bool ok(comm::status s) noexcept { return (communication_ = s) == comm::status::ok; }
+    template <class F>
+    void for_each_left(F&& f) {
+        for (std::size_t k = 0; k < count_; ++k)
+            if (!systems_[k]->ended) f(*systems_[k]);
+    }
+    [[nodiscard]] bool any_left() {
+        bool any = false;
+        for_each_left([&](state&) { any = true; });
+        return any;
+    }
+    void end(state& s, solve_status status, bool residual_is_true = true) {
+        reports_[index_of(s)] = s.run.end(status, residual_is_true);
+        s.ended = true;
+    }
+    void fail() {
+        for_each_left([&](state& s) {
+            static_cast<void>(s.run.ok(communication_));
+            end(s, solve_status::failed_communication);
+        });
+    }
+    [[nodiscard]] std::size_t index_of(const state& s) const noexcept {
+        std::size_t k = 0;
+        while (&*systems_[k] != &s) ++k;
+        return k;
+    }
+    /// rho = ||.|| for each of these systems.
+    [[nodiscard]] bool take_norms(const of_systems<state*>& systems, const of_systems<const V*>& x) {
+        std::array<double, most_systems> rho;
+        const std::span<const V* const> all = x.values();
+        if (all.empty()) return true;
+        if (!ok(norms<V>(space_, all, std::span(rho).first(all.size())))) return false;
+        for (std::size_t k = 0; k < all.size(); ++k) systems.values()[k]->rho = rho[k];
+        return true;
+    }
+
+    [[nodiscard]] bool begin() {
+        of_systems<state*> all;
+        of_systems<const V*> b;
+        for_each_left([&](state& s) {
+            all.push_back(&s);
+            b.push_back(&s.b);
+        });
+        if (!take_norms(all, b)) return false;
+        for_each_left([&](state& s) {
+            if (const auto over = s.run.begin(space_, s.rho, s.x)) end(s, *over);
+        });
+        return true;
+    }
+
+    /// Of the systems between two cycles: the true residuals, and new cycles if they are worth it.
+    [[nodiscard]] bool begin_cycles() {
+        of_systems<state*> systems;
+        of_systems<V*> r;
+        of_systems<const V*> x, residuals;
+        for_each_left([&](state& s) {
+            if (s.step >= 0) return;
+            if (s.run.x_is_zero()) return space_.copy(s.work.v[0], s.b);
+            systems.push_back(&s);
+            r.push_back(&s.work.v[0]);
+            residuals.push_back(&s.work.v[0]);
+            x.push_back(&s.x);
+        });
+        if (!systems.values().empty()) {
+            if (!ok(a_(r.values(), x.values()))) return false;
+            for (state* s : systems.values()) s->run.make_residual(space_, s->work.v[0], s->b);
+            if (!take_norms(systems, residuals)) return false;
+        }
+        for_each_left([&](state& s) {
+            if (s.step < 0) begin_cycle(s);
+        });
+        return true;
+    }
+    void begin_cycle(state& s) {
+        const auto undo = [&] {
+            if (s.work.kept > 0) space_.copy(s.x, s.work.v[s.work.kept]);
+            return s.work.kept > 0;
+        };
+        if (const auto over = s.run.begin_cycle(space_, s.rho, s.x, undo)) return end(s, *over);
+        s.watch = stagnation_watch(options_.stagnation_window, s.rho, s.run.report.iterations);
+        space_.scale(s.work.v[0], 1 / s.rho); // v_0 = r / beta
+        s.work.least_squares.reset(s.rho);    // g = beta e_1
+        s.step = 0;
+    }
+
+    /// One step of the cycles of all systems.
+    [[nodiscard]] bool iterate() {
+        of_systems<V*> z, w;
+        of_systems<const V*> v, directions;
+        of_systems<orthonormalisation<V>*> steps;
+        for_each_left([&](state& s) {
+            const auto j = static_cast<std::size_t>(s.step);
+            std::vector<V>& basis = s.work.v;
+            V& direction = preconditioned ? s.work.z[j] : basis[j];
+            v.push_back(&basis[j]);
+            z.push_back(&direction);
+            directions.push_back(&direction);
+            w.push_back(&basis[j + 1]);
+            s.arnoldi = {std::span(basis).first(j + 2), std::span(s.work.h).first(j + 2),
+                         std::span(s.work.scratch).first(j + 2)};
+            steps.push_back(&s.arnoldi);
+            ++s.run.report.matvecs;
+            s.run.report.preconditioner_applications += preconditioned;
+        });
+        if (steps.values().empty()) return true;
+        if constexpr (preconditioned)
+            if (!ok(m_(z.values(), v.values()))) return false;      // z_j = M_j v_j
+        if (!ok(a_(w.values(), directions.values()))) return false; // w = A z_j
         // w = sum_{i<=j} h_ij v_i + h_{j+1,j} v_{j+1}
-        const std::span<complex> h(work.h.data(), j + 2);
-        const orthonormalised step =
-            orthonormalise(space, v.first(j + 2), h, work.scratch, options.reorthogonalise_below);
-        if (!run.ok(step.communication)) return cycle_end::failed_communication;
+        if (!ok(orthonormalise<V>(space_, steps.values(), options_.reorthogonalise_below))) return false;
+        for_each_left([&](state& s) { judge(s); });
+        return true;
+    }
+    /// Takes note of a step; ends the cycle, or the solve, if that was its last one.
+    void judge(state& s) {
+        solve_report& report = s.run.report;
+        const orthonormalised& step = s.arnoldi.result;
         ++report.iterations;
         report.reorthogonalisations += step.repeated;
         if (!step.finite) {
             report.recurrence_residual = std::numeric_limits<double>::quiet_NaN();
-            return cycle_end::not_finite;
+            return end(s, solve_status::not_finite);
         }
         // min_y || beta e_1 - H y ||
-        const double rho = work.least_squares.append(h, step.next);
-        const bool reached = run.record_iteration(rho, on_iteration), stuck = watch.record(rho, report.iterations);
+        const double rho = s.work.least_squares.append(s.arnoldi.h, step.next);
+        const auto tell = [&](iteration_event e) {
+            e.system = static_cast<int>(index_of(s));
+            on_iteration_(e);
+        };
+        const bool reached = s.run.record_iteration(rho, tell), stuck = s.watch.record(rho, report.iterations);
+        cycle_end end_of_cycle = cycle_end::length;
         if (step.next == 0)
-            end = cycle_end::closed;
+            end_of_cycle = cycle_end::closed;
         else if (reached)
-            end = cycle_end::reached;
+            end_of_cycle = cycle_end::reached;
         else if (stuck)
-            end = cycle_end::stuck;
+            end_of_cycle = cycle_end::stuck;
+        else if (++s.step < length_ && !s.run.used_up())
+            return;
+        end_cycle(s, end_of_cycle);
     }
-    // x = x + Z y, y = R^{-1} g
-    const std::span<const complex> y = work.least_squares.solve(S::epsilon);
-    work.kept = run.from_zero() ? 0 : y.size();
-    if (work.kept > 0) space.copy(v[work.kept], x); // the next residual needs v_0 only
-    space.combine(x, 1, y, z.first(y.size()));
-    return end;
-}
+    void end_cycle(state& s, cycle_end how) {
+        fgmres_workspace<V>& work = s.work;
+        const std::span<const V> z = preconditioned ? work.z : work.v;
+        // x = x + Z y, y = R^{-1} g
+        const std::span<const complex> y = work.least_squares.solve(S::epsilon);
+        work.kept = s.run.from_zero() ? 0 : y.size();
+        if (work.kept > 0) space_.copy(work.v[work.kept], s.x); // the next residual needs v_0 only
+        space_.combine(s.x, 1, y, z.first(y.size()));
+        s.step = -1;
+        if (const auto over = s.run.end_cycle(how)) end(s, *over, false);
+    }
+
+    S& space_;
+    A& a_;
+    M& m_;
+    const fgmres_options& options_;
+    Callback& on_iteration_;
+    std::array<std::optional<state>, most_systems> systems_;
+    std::size_t count_ = 0;
+    int length_ = 0; ///< m
+    std::span<solve_report> reports_;
+    comm::status communication_ = comm::status::ok;
+};
+
+/// An operator on several vectors that is only ever given one.
+template <class A>
+struct on_one {
+    A& a;
+    template <class V>
+    comm::status operator()(std::span<V* const> y, std::span<const V* const> x) const {
+        return a(*y.front(), *x.front());
+    }
+};
 
 template <class V, vector_space<V> S, linear_operator<V> A, class M, class Callback>
-solve_report flexible_gmres(S& space, A& a, M& m, const V& b, V& x, fgmres_workspace<V>& work,
-                            const fgmres_options& options, Callback& on_iteration) {
-    const int length = restart_length_of(options, work.restart_length());
-    solve_run run(options);
-    const auto cycle = [&](double beta) {
-        return fgmres_cycle(space, a, m, beta, x, work, length, options, run, on_iteration);
-    };
-    const auto undo = [&] {
-        if (work.kept > 0) space.copy(x, work.v[work.kept]);
-        return work.kept > 0;
-    };
-    return run.repeat(space, a, b, x, work.v[0], cycle, undo);
+solve_report gmres_of_one(S& space, A& a, M& m, const V& b, V& x, fgmres_workspace<V>& work,
+                          const fgmres_options& options, Callback& on_iteration) {
+    on_one<A> several{a};
+    const one_system<V> system{&b, &x, &work};
+    solve_report report;
+    lockstep<V, S, on_one<A>, M, Callback>(space, several, m, {&system, 1}, options, on_iteration).solve({&report, 1});
+    return report;
+}
+
+/// Err: input_error: more systems than most_systems, another number of reports, different restart lengths.
+template <class V>
+void check_systems(const char* what, std::span<const one_system<V>> systems, std::size_t reports, bool preconditioned) {
+    const std::string text = what;
+    if (systems.size() > most_systems || systems.size() != reports)
+        throw input_error(text + ": " + std::to_string(systems.size()) + " systems and " + std::to_string(reports) +
+                          " reports; there must be one for each of at most " + std::to_string(most_systems));
+    for (const one_system<V>& system : systems) {
+        if (preconditioned && system.work->z.empty())
+            throw input_error(text + ": a workspace was made with flexible = false, for gmres() only");
+        if (system.work->restart_length() != systems.front().work->restart_length())
+            throw input_error(text + ": workspaces for restart lengths of " +
+                              std::to_string(systems.front().work->restart_length()) + " and " +
+                              std::to_string(system.work->restart_length()) + "; must be equal");
+    }
 }
 
 } // namespace detail
@@ -156,7 +355,8 @@ requires linear_operator<A, V> && preconditioner<M, V>
 [[nodiscard]] solve_report fgmres(S& space, A&& a, M&& m, const V& b, V& x, fgmres_workspace<V>& work,
                                   const fgmres_options& options = {}, Callback&& on_iteration = {}) {
     if (work.z.empty()) throw input_error("fgmres: its workspace was made with flexible = false, for gmres() only");
-    return detail::flexible_gmres(space, a, m, b, x, work, options, on_iteration);
+    detail::on_one<std::remove_reference_t<M>> several{m};
+    return detail::gmres_of_one(space, a, several, b, x, work, options, on_iteration);
 }
 
 /// Solves A x = b without a preconditioner: for coarse grids. With options.verify = false it stops on the recurrence.
@@ -170,7 +370,33 @@ requires linear_operator<A, V>
 [[nodiscard]] solve_report gmres(S& space, A&& a, const V& b, V& x, fgmres_workspace<V>& work,
                                  const fgmres_options& options = {}, Callback&& on_iteration = {}) {
     detail::no_preconditioner none;
-    return detail::flexible_gmres(space, a, none, b, x, work, options, on_iteration);
+    return detail::gmres_of_one(space, a, none, b, x, work, options, on_iteration);
+}
+
+/// fgmres() for several systems, in lockstep: A x_k = b_k. Each takes the steps, and gives the bits, that it would alone,
+/// if A, M and `space` do. A system that has ended no longer takes part in the calls.  Collective.
+/// Name V: fgmres_together<V>(space, a, m, systems, reports).
+/// Shape: reports[k] is of systems[k], up to most_systems of them, whose vectors and workspaces are distinct.
+/// Callback: iteration_event::system is k.
+/// Err:  input_error: more systems than that; workspaces for gmres() only, or for different restart lengths; as fgmres().
+/// Cost: per step one call of M and one of A for all, one global sum (two if any reorthogonalises) if it holds that many
+///       numbers; as fgmres() for each.
+template <class V, vector_space<V> S, class A, class M, class Callback = silent>
+requires operator_on_several<A, V> && operator_on_several<M, V>
+void fgmres_together(S& space, A&& a, M&& m, std::span<const one_system<V>> systems, std::span<solve_report> reports,
+                     const fgmres_options& options = {}, Callback&& on_iteration = {}) {
+    detail::check_systems("fgmres_together", systems, reports.size(), true);
+    detail::lockstep(space, a, m, systems, options, on_iteration).solve(reports);
+}
+
+/// gmres() for several systems: as fgmres_together(), without M.
+template <class V, vector_space<V> S, class A, class Callback = silent>
+requires operator_on_several<A, V>
+void gmres_together(S& space, A&& a, std::span<const one_system<V>> systems, std::span<solve_report> reports,
+                    const fgmres_options& options = {}, Callback&& on_iteration = {}) {
+    detail::check_systems("gmres_together", systems, reports.size(), false);
+    detail::no_preconditioner none;
+    detail::lockstep(space, a, none, systems, options, on_iteration).solve(reports);
 }
 
 } // namespace halocline::solvers

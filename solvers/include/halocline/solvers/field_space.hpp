@@ -18,7 +18,7 @@
 
 namespace halocline::solvers {
 
-/// T is float or double. Models vector_space<field_space<T>, lattice::field<T>>.
+/// T is float or double. Models vector_space<field_space<T>, lattice::field<T>>, and sums_of_several.
 /// What writes a vector marks it (lattice::field::mark_written()).
 /// Err: vectors of another shape than make() gives them, or whose sites lie elsewhere, are an input_error in every
 /// operation on several, and in norm().
@@ -47,12 +47,26 @@ class field_space {
     void combine(vector& y, double alpha, std::span<const complex> c, std::span<const vector> v) const;
     /// products_i = <v_i, x>; infinite or NaN beyond 1e308, as for two vectors of norm 1e155.
     /// Cost: one global sum for each sum.max_values() / 2 products; reads every v_i once, and x once per sum.
-    [[nodiscard]] comm::status multi_dot(std::span<const vector> v, const vector& x, std::span<complex> products);
+    [[nodiscard]] comm::status multi_dot(std::span<const vector> v, const vector& x, std::span<complex> products) {
+        const dot_request<vector> one{v, &x, products};
+        return multi_dot(std::span(&one, 1));
+    }
+    /// The products of all requests.  Cost: one global sum for each sum.max_values() / 2 of them; reads as above.
+    [[nodiscard]] comm::status multi_dot(std::span<const dot_request<vector>> requests);
     /// result = ||x||, right to rounding where it is a normal number of fp64; infinite or NaN if x holds such a number.
     /// Cost: one global sum; a second one only if x = 0, or the squares under- or overflow.
-    [[nodiscard]] comm::status norm(const vector& x, double& result);
+    [[nodiscard]] comm::status norm(const vector& x, double& result) {
+        const vector* const one = &x;
+        return norms(std::span(&one, 1), {&result, 1});
+    }
+    /// results_k = ||x_k||.  Cost: as norm() for each sum.max_values() of them.
+    [[nodiscard]] comm::status norms(std::span<const vector* const> x, std::span<double> results);
 
   private:
+    /// The sum over this rank's numbers of (factor x_l)^2.
+    [[nodiscard]] double sum_of_squares(const vector& x, double factor) const noexcept;
+    /// norms() of up to sum.max_values() vectors.
+    [[nodiscard]] comm::status norms_in_one_sum(std::span<const vector* const> x, std::span<double> results);
     /// Err:  input_error: a vector of another shape, or whose sites lie elsewhere.
     void require(const vector& x) const { lattice::require_shape(x, "field_space: a vector", components_, *order_); }
 

@@ -61,6 +61,7 @@ struct iteration_event {
     int iteration = 0; ///< 1, 2, ...
     int restart = 0;
     double residual = 0; ///< relative, by the recurrence
+    int system = 0;      ///< which of several systems
 };
 
 /// The callback that does nothing.

@@ -38,7 +38,9 @@ struct keeps_no_start {
 class solve_run {
   public:
     /// Err: input_error: a tolerance that no residual can be compared with.
-    explicit solve_run(const solve_options& options) : options_(options) {
+    explicit solve_run(const solve_options& options)
+        : options_(options), x_is_zero_(!options.use_initial_guess),
+          cycles_(options.stagnation_window, std::numeric_limits<double>::infinity(), 0) {
         if (!(options.tolerance >= 0))
             throw input_error("solve_options::tolerance = " + std::to_string(options.tolerance) +
                               ": must be 0 or more");
@@ -56,41 +58,76 @@ class solve_run {
     /// was not at x = 0; false: it can't. A last cycle that made the residual grow is undone when the solve is given up.
     template <class V, vector_space<V> S, class A, class Cycle, class Undo = keeps_no_start>
     [[nodiscard]] solve_report repeat(S& space, A& a, const V& b, V& x, V& r, Cycle&& cycle, Undo&& undo = {}) {
-        if (const auto over = begin(space, b, x)) return end(*over);
-        bool x_is_zero = !options_.use_initial_guess;
-        cycle_end last = cycle_end::length;
-        double last_start = std::numeric_limits<double>::infinity(); // ||r|| at the start of the last cycle
-        stagnation_watch watch(options_.stagnation_window, last_start, 0);
+        double rho = 0;
+        if (!ok(space.norm(b, rho))) return end(solve_status::failed_communication);
+        if (const auto over = begin(space, rho, x)) return end(*over);
         for (;;) {
-            double rho = b_norm_;
-            if (x_is_zero)
+            if (x_is_zero()) {
                 space.copy(r, b);
-            else if (!residual(space, a, r, b, x, rho))
-                return end(solve_status::failed_communication);
-            if (!std::isfinite(rho)) return end(solve_status::not_finite);
-            if (record_true_residual(rho)) return end(solve_status::converged);
-            const auto give_up = [&](solve_status s) {
-                if (rho > last_start) {
-                    if (from_zero_) space.set_zero(x);
-                    if (from_zero_ || undo()) report.relative_residual = last_start / b_norm_;
-                }
-                return end(s);
-            };
-            if (last == cycle_end::stuck) return give_up(solve_status::stagnated);
-            // a closed space that didn't contain the solution won't contain it next time
-            if (last == cycle_end::breakdown || (last == cycle_end::closed && rho > 0.5 * last_start))
-                return give_up(solve_status::breakdown);
-            // These methods never make a residual grow but by rounding. If A is singular, it may grow in each cycle.
-            if (rho > most_growth * last_start) return give_up(solve_status::breakdown);
-            if (used_up()) return give_up(solve_status::max_iterations);
-            if (watch.record(rho, report.iterations)) return give_up(solve_status::stagnated);
-
-            if (report.iterations > 0) ++report.restarts;
-            last_start = rho;
-            from_zero_ = std::exchange(x_is_zero, false);
-            last = cycle(rho);
-            if (const auto over = without_residual(last)) return end(*over, false);
+            } else {
+                if (!ok(a(r, x))) return end(solve_status::failed_communication);
+                make_residual(space, r, b);
+                if (!ok(space.norm(r, rho))) return end(solve_status::failed_communication);
+            }
+            if (const auto over = begin_cycle(space, rho, x, undo)) return end(*over);
+            if (const auto over = end_cycle(cycle(rho))) return end(*over, false);
         }
+    }
+
+    // The steps of repeat(), for solvers of several systems. A value of type solve_status: the solve ends with it.
+
+    /// Takes note of ||b||, and sets x = 0 unless it is the initial guess.
+    template <class V, vector_space<V> S>
+    [[nodiscard]] std::optional<solve_status> begin(S& space, double b_norm, V& x) {
+        b_norm_ = b_norm;
+        if (!std::isfinite(b_norm_)) return solve_status::not_finite;
+        if (!options_.use_initial_guess || b_norm_ == 0) space.set_zero(x);
+        // The smallest residual that will be divided by and compared.
+        const double least = b_norm_ * std::max<double>(S::epsilon, options_.tolerance);
+        if (least >= S::least) return std::nullopt;
+        if (b_norm_ > 0) return solve_status::source_too_small;
+        report.relative_residual = report.recurrence_residual = 0; // A 0 = 0
+        return solve_status::converged;
+    }
+    /// Is x = 0, so that the residual is b? Until the first cycle begins.
+    [[nodiscard]] bool x_is_zero() const noexcept { return x_is_zero_; }
+    /// r = b - r, where r holds A x.
+    template <class V, vector_space<V> S>
+    void make_residual(S& space, V& r, const V& b) {
+        ++report.matvecs;
+        space.scale(r, -1);
+        space.axpy(r, 1, b);
+    }
+    /// Judges the true residual ||b - A x|| = rho. Without a value a cycle begins.
+    template <class V, vector_space<V> S, class Undo>
+    [[nodiscard]] std::optional<solve_status> begin_cycle(S& space, double rho, V& x, Undo&& undo) {
+        if (!std::isfinite(rho)) return solve_status::not_finite;
+        if (record_true_residual(rho)) return solve_status::converged;
+        if (const auto over = reason_to_give_up(rho)) {
+            if (rho > last_start_) {
+                if (from_zero_) space.set_zero(x);
+                if (from_zero_ || undo()) report.relative_residual = last_start_ / b_norm_;
+            }
+            return over;
+        }
+        if (report.iterations > 0) ++report.restarts;
+        last_start_ = rho;
+        from_zero_ = std::exchange(x_is_zero_, false);
+        return std::nullopt;
+    }
+    /// Takes note of how a cycle ended. With a value the solve ends without another true residual.
+    [[nodiscard]] std::optional<solve_status> end_cycle(cycle_end last) noexcept {
+        last_ = last;
+        return without_residual(last);
+    }
+    /// The report of a solve with this status. The residual is kept only if it belongs to the returned x.
+    [[nodiscard]] solve_report end(solve_status s, bool residual_is_true = true) {
+        report.status = s;
+        const bool worthless = s == solve_status::not_finite || s == solve_status::source_too_small ||
+                               s == solve_status::unverified || s == solve_status::failed_communication;
+        if (worthless || !residual_is_true) report.relative_residual = std::numeric_limits<double>::quiet_NaN();
+        report.seconds = watch_.seconds();
+        return std::move(report);
     }
 
     /// Did the cycle under way, or the last one, begin at x = 0?
@@ -109,30 +146,6 @@ class solve_run {
   private:
     static constexpr double most_growth = 10; ///< of ||r|| in a cycle; near the last digit it may double
 
-    /// Computes ||b||, and sets x = 0 unless it is the initial guess. A value ends the solve before its first
-    /// iteration.
-    template <class V, vector_space<V> S>
-    [[nodiscard]] std::optional<solve_status> begin(S& space, const V& b, V& x) {
-        if (!ok(space.norm(b, b_norm_))) return solve_status::failed_communication;
-        if (!std::isfinite(b_norm_)) return solve_status::not_finite;
-        if (!options_.use_initial_guess || b_norm_ == 0) space.set_zero(x);
-        // The smallest residual that will be divided by and compared.
-        const double least = b_norm_ * std::max<double>(S::epsilon, options_.tolerance);
-        if (least >= S::least) return std::nullopt;
-        if (b_norm_ > 0) return solve_status::source_too_small;
-        report.relative_residual = report.recurrence_residual = 0; // A 0 = 0
-        return solve_status::converged;
-    }
-
-    /// r = b - A x, rho = ||r||
-    template <class V, vector_space<V> S, class A>
-    [[nodiscard]] bool residual(S& space, A& a, V& r, const V& b, const V& x, double& rho) {
-        if (!ok(a(r, x))) return false;
-        ++report.matvecs;
-        space.scale(r, -1);
-        space.axpy(r, 1, b);
-        return ok(space.norm(r, rho));
-    }
     /// Records ||b - A x||, just computed; true if the solve has converged.
     [[nodiscard]] bool record_true_residual(double rho) noexcept {
         report.relative_residual = rho / b_norm_;
@@ -140,6 +153,18 @@ class solve_run {
         return report.relative_residual <= options_.tolerance;
     }
 
+    /// Why no cycle should begin at a true residual of rho.
+    [[nodiscard]] std::optional<solve_status> reason_to_give_up(double rho) noexcept {
+        if (last_ == cycle_end::stuck) return solve_status::stagnated;
+        // a closed space that didn't contain the solution won't contain it next time
+        if (last_ == cycle_end::breakdown || (last_ == cycle_end::closed && rho > 0.5 * last_start_))
+            return solve_status::breakdown;
+        // These methods never make a residual grow but by rounding. If A is singular, it may grow in each cycle.
+        if (rho > most_growth * last_start_) return solve_status::breakdown;
+        if (used_up()) return solve_status::max_iterations;
+        if (cycles_.record(rho, report.iterations)) return solve_status::stagnated;
+        return std::nullopt;
+    }
     /// How the solve ends after this cycle without another true residual; empty: it doesn't.
     [[nodiscard]] std::optional<solve_status> without_residual(cycle_end last) const noexcept {
         const auto unless_verified = [&](solve_status s) { return options_.verify ? std::nullopt : std::optional(s); };
@@ -155,19 +180,12 @@ class solve_run {
         return solve_status::failed_communication;
     }
 
-    /// The report of a solve with this status. The residual is kept only if it belongs to the returned x.
-    [[nodiscard]] solve_report end(solve_status s, bool residual_is_true = true) {
-        report.status = s;
-        const bool worthless = s == solve_status::not_finite || s == solve_status::source_too_small ||
-                               s == solve_status::unverified || s == solve_status::failed_communication;
-        if (worthless || !residual_is_true) report.relative_residual = std::numeric_limits<double>::quiet_NaN();
-        report.seconds = watch_.seconds();
-        return std::move(report);
-    }
-
     const solve_options& options_;
     double b_norm_ = 0; ///< ||b||
-    bool from_zero_ = false;
+    cycle_end last_ = cycle_end::length;
+    double last_start_ = std::numeric_limits<double>::infinity(); ///< ||r|| where the last cycle began
+    bool x_is_zero_, from_zero_ = false;
+    stagnation_watch cycles_; ///< over true residuals
     stopwatch watch_;
 };
 
