@@ -34,30 +34,36 @@ int neighbours(const coordinate& coarse) {
 }
 
 /// Right-hand sides that are iterated together.
-double at_once(const settings& s) { return amg::even_groups(static_cast<int>(s.rhs.size()), s.solver.at_once).front(); }
+int at_once(const settings& s) { return amg::even_groups(static_cast<int>(s.rhs.size()), s.solver.at_once).front(); }
 
-/// Bytes per fine site of what is stored in lexicographic order.
+/// Bytes per fine site of what is stored in lexicographic order, but for solutions.
 double lexicographic_bytes(const settings& s, const coordinate& extents) {
-    const double as_read = links, x_and_b = spinor * (at_once(s) + static_cast<double>(s.rhs.size()));
+    const double as_read = links, b = spinor * static_cast<double>(s.rhs.size());
     const double reference = dirac::clover_components;
     const double padded = 2 * links; // the links, and the reference's with boundary signs
-    return 8 * (as_read + x_and_b + reference + padded * padding(extents));
+    return 8 * (as_read + b + reference + padded * padding(extents));
+}
+
+/// Bytes per place of what an outer solve of one right-hand side needs.
+double system_bytes(const settings& s) {
+    const double x_and_b = 2 * spinor, krylov = spinor * (2 * s.solver.restart_length + 1);
+    return 8 * (krylov + x_and_b) + 4 * x_and_b;
 }
 
 /// Bytes per place of the blocked order, which has more places than sites if lanes stay empty.
-double blocked_bytes(const settings& s, int directions) {
+double blocked_bytes(const settings& s) {
     const double d = links + clover;
-    const double x_and_b = 2 * spinor * at_once(s), krylov = spinor * (2 * s.solver.restart_length + 1) * at_once(s);
-    const double fp64 = d + krylov + x_and_b;
-
     const double smoother = clover + 2 * spinor; // the term with its inverse; two fields
     const double interpolation = spinor * s.solver.vectors;
-    const double fp32 = d + x_and_b + smoother + interpolation;
+    return 8 * d + 4 * (d + smoother + interpolation) + system_bytes(s);
+}
+
+/// Bytes per place that the set-up needs besides.
+double set_up_bytes(const settings& s, int directions) {
     const double test_vectors = spinor * (s.solver.vectors + std::min(s.solver.vectors, s.solver.at_once)),
                  column = spinor;
     const double images = spinor * columns_at_once * (directions + 1);
-    const double set_up = test_vectors + column + images; // in fp32, while everything else is there
-    return 8 * fp64 + 4 * (fp32 + set_up);
+    return 4 * (test_vectors + column + images);
 }
 
 /// Bytes per site of the coarse lattice.
@@ -81,8 +87,10 @@ double bytes_of_rank(const settings& s, const lattice::decomposition& cut, const
     const auto sites = static_cast<double>(local.volume()),
                places = static_cast<double>(dirac::blocked_places(local, cut.global(), blocks, lanes));
     const double coarse_sites = sites / static_cast<double>(lattice::volume(blocks));
-    return sites * lexicographic_bytes(s, local.extents) + places * blocked_bytes(s, directions) +
-           coarse_sites * coarse_bytes(s, coarse, directions);
+    const double set_up = places * set_up_bytes(s, directions); // it is gone when the other systems are made
+    const double solves = sites * 8 * spinor * at_once(s) + places * system_bytes(s) * (at_once(s) - 1);
+    return sites * lexicographic_bytes(s, local.extents) + places * blocked_bytes(s) +
+           coarse_sites * coarse_bytes(s, coarse, directions) + std::max(set_up, solves);
 }
 
 void check_memory(const comm::job& j, const settings& s, const lattice::decomposition& cut, const coordinate& blocks) {

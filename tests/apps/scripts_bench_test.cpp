@@ -66,7 +66,7 @@ class measuring_system : public fake_system {
         program("halocline-run", "while [ \"$1\" != -- ]; do shift; done; shift; exec \"$@\"");
         for (const char* const bench :
              {"bench_halo", "bench_targets", "bench_p2p", "bench_window", "bench_plan_setup", "bench_checksum",
-              "bench_dirac", "bench_lane_copy", "bench_solve", "bench_sum", "bench_stencil"})
+              "bench_dirac", "bench_lane_copy", "bench_solve", "bench_propagator", "bench_sum", "bench_stencil"})
             program(bench, "echo '{\"ran\":\"" + std::string(bench) + "\"}'");
         program("bench_halo", "while [ $# -gt 0 ]; do [ \"$1\" != --json ] || echo '{\"line\":1}' >$2; shift; done");
         solve_takes("0.5");

@@ -46,6 +46,7 @@ TEST(Memory, IsTold) {
          {std::string("--grid 16.8.8.8 --vectors 28"), std::string("--grid 16.8.8.8 --vectors 4"),
           std::string("--grid 16.8.8.8 --vectors 28 --blocks 2.2.4.4"),
           std::string("--grid 16.8.8.8 --vectors 28 --rhs point:0.0.0.0,point:1.0.0.0"),
+          std::string("--grid 16.8.8.8 --vectors 28 --rhs point:0.0.0.0 --at-once 1"),
           "--vectors 12 --blocks 6.6.6.6 --gauge " + gauge}) {
         const std::string command = bin + "/coarse_solve " + options;
 
