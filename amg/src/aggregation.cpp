@@ -6,6 +6,8 @@
 #include "norm_text.hpp"
 
 #include <halocline/base/error.hpp>
+#include <halocline/base/short_list.hpp>
+#include <halocline/solvers/concepts.hpp>
 
 #include <algorithm>
 #include <array>
@@ -244,14 +246,13 @@ void aggregation::prolong_group(int g, int chirality, lattice::field<float>& y,
 }
 
 void aggregation::restrict(std::span<lattice::field<float>> x, std::span<const lattice::field<float>> y) noexcept {
-    for (lattice::field<float>& one : x) one.mark_written();
     constexpr std::size_t most = kernels::most_right_hand_sides;
-    for (int g = 0; g < blocks().groups[0] + blocks().groups[1]; ++g)
-        for (int c = 0; c < 2; ++c)
-            for (std::size_t first = 0; first < y.size(); first += most) {
-                const std::size_t count = std::min(most, y.size() - first);
-                restrict_group(g, c, {x.subspan(first, count), y.subspan(first, count)});
-            }
+    short_list<batch, (solvers::most_systems + most - 1) / most> batches;
+    for (std::size_t first = 0; first < y.size(); first += most) {
+        const std::size_t count = std::min(most, y.size() - first);
+        batches.push_back({x.subspan(first, count), y.subspan(first, count)});
+    }
+    restrict(batches.values());
 }
 
 void aggregation::restrict(std::span<const batch> batches) noexcept {

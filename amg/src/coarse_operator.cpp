@@ -46,6 +46,17 @@ std::vector<int> ghost_places(coordinate plane, int mu, int parities) {
     return places;
 }
 
+/// Up to `systems`, so dense that an exchange of fewer fields sends at most half as many again: 1, 2, 3, 4, 6, 8, 12, ...
+std::vector<int> fields_of_plans(int systems) {
+    std::vector<int> sizes;
+    for (int power = 1; power < systems; power *= 2) {
+        sizes.push_back(power);
+        if (const int between = power + power / 2; between > power && between < systems) sizes.push_back(between);
+    }
+    sizes.push_back(systems);
+    return sizes;
+}
+
 /// Err: always input_error.  `at`: a cut in dimension mu that is not a block boundary.
 [[noreturn]] void refuse_cut(const lattice::decomposition& cut, const coordinate& block, int mu, int at) {
     std::string grids;
@@ -94,12 +105,12 @@ std::shared_ptr<const lattice::site_order> coarse_site_order(const lattice::deco
 coarse_operator::coarse_operator(const comm::job& j, const lattice::decomposition& coarse,
                                  std::shared_ptr<const lattice::site_order> order, int vectors, int systems)
     : job_(j), order_(std::move(order)), rows_(2 * vectors), parities_(has_two_parities(coarse.global()) ? 2 : 1),
-      block_reals_(static_cast<std::ptrdiff_t>(kernels::matrix_reals(2 * vectors))) {
+      systems_(systems), block_reals_(static_cast<std::ptrdiff_t>(kernels::matrix_reals(2 * vectors))) {
     const lattice::box box = coarse.local_box(j.rank());
     origin_ = box.origin;
     choose_directions(coarse.global());
     require_few_vectors(vectors, (static_cast<std::int64_t>(directions_.size()) + 1) * block_reals_);
-    make_plans(coarse, systems);
+    make_plans(coarse);
     j.collectively([&] {
         split_by_parity(box);
         list_sent_sites();
@@ -128,7 +139,7 @@ void coarse_operator::choose_directions(const coordinate& global) {
     }
 }
 
-void coarse_operator::make_plans(const lattice::decomposition& coarse, int systems) {
+void coarse_operator::make_plans(const lattice::decomposition& coarse) {
     halo::plan_options options{.widths = {.low = {}, .high = {}}};
     for (const direction& d : directions_)
         (d.where.end == lattice::side::low ? options.widths.low : options.widths.high)[d.where.mu] = 1;
@@ -136,10 +147,10 @@ void coarse_operator::make_plans(const lattice::decomposition& coarse, int syste
     for (int p = 0; p < parities_; ++p) {
         const std::string name = parities_ == 1 ? "coarse" : p == 0 ? "coarse even" : "coarse odd";
         if (parities_ == 2) options.select = [p](const coordinate& x) { return lattice::parity(x) == p; };
-        for (options.fields = 1;; options.fields = std::min(2 * options.fields, systems)) {
-            options.name = options.fields == 1 ? name : name + " x " + std::to_string(options.fields);
+        for (const int fields : fields_of_plans(systems_)) {
+            options.fields = fields;
+            options.name = fields == 1 ? name : name + " x " + std::to_string(fields);
             plans_[p].emplace_back(job_, coarse, options);
-            if (options.fields == systems) break;
         }
     }
 }
@@ -272,6 +283,7 @@ void coarse_operator::add_ghosts(const sublattice& now, halo::plan& plan, std::s
 }
 
 comm::status coarse_operator::apply(fields y, const_fields x) noexcept {
+    if (!takes(y.size(), x.size())) return comm::status::misused;
     for (lattice::field<float>* one : y) one->mark_written();
     const const_pointers even_x = sites_of(0, x);
     const pointers even_y = sites_of(0, y);
@@ -294,6 +306,7 @@ void coarse_operator::minus_inverse(std::span<float* const> y, std::span<const f
 }
 
 comm::status coarse_operator::apply_schur(fields y, const_fields x) noexcept {
+    if (!takes(y.size(), x.size())) return comm::status::misused;
     for (lattice::field<float>* one : y) one->mark_written();
     const const_pointers even_x = sites_of(0, x);
     const pointers even_y = sites_of(0, y);
@@ -309,6 +322,7 @@ comm::status coarse_operator::apply_schur(fields y, const_fields x) noexcept {
 }
 
 comm::status coarse_operator::reduce(fields y, const_fields b) noexcept {
+    if (!takes(y.size(), b.size())) return comm::status::misused;
     const pointers even_y = sites_of(0, y), solved = first_of(odd_solved_, b.size());
     minus_inverse(solved.values(), sites_of(1, b).values());
     start(1, solved.values());
@@ -320,6 +334,7 @@ comm::status coarse_operator::reduce(fields y, const_fields b) noexcept {
 }
 
 comm::status coarse_operator::reconstruct(fields x, const_fields xe, const_fields b) noexcept {
+    if (!takes(x.size(), xe.size()) || !takes(x.size(), b.size())) return comm::status::misused;
     const std::ptrdiff_t even_reals = std::ptrdiff_t{sublattices_[1].first} * components();
     const std::ptrdiff_t odd_reals = std::ptrdiff_t{sublattices_[1].last} * components() - even_reals;
     const const_pointers even_x = sites_of(0, xe);

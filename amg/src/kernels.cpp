@@ -113,11 +113,11 @@ void combine_target(int w, view<const float> p, int count, const float* c, view<
     }
 }
 
-// Systems whose sums stay in registers.
-constexpr int most_systems = HWY_TARGET <= HWY_AVX3 ? 4 : 3;
+// As many as there are registers for: AVX-512 and Arm have 32, older targets 16.
+constexpr int systems_in_registers = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64 ? 4 : 3;
 /// Rows of one panel, of each system.
 struct panel_sums {
-    float re[most_systems][16], im[most_systems][16];
+    float re[systems_in_registers][16], im[systems_in_registers][16];
 };
 
 // Rows [0, H) of sum_t A_t v_t for systems [first, first + B), where A_t starts with this panel; two sets of sums hide
@@ -183,21 +183,14 @@ HWY_INLINE void rows_product(int n, const product* terms, std::size_t term_count
 void multiply_target(int n, const product* terms, std::size_t term_count, float* const* ys, std::size_t systems,
                      std::ptrdiff_t offset, bool keep) {
     for (int row = 0; row < n; row += 16) {
-        for (std::size_t first = 0; first < systems;) {
-            const std::size_t left = systems - first;
-            if (most_systems == 4 && left >= 4) {
-                rows_product<most_systems>(n, terms, term_count, ys, first, offset, row, keep);
-                first += 4;
-            } else if (left >= 3) {
-                rows_product<3>(n, terms, term_count, ys, first, offset, row, keep);
-                first += 3;
-            } else if (left == 2) {
-                rows_product<2>(n, terms, term_count, ys, first, offset, row, keep);
-                first += 2;
-            } else {
-                rows_product<1>(n, terms, term_count, ys, first, offset, row, keep);
-                first += 1;
-            }
+        std::size_t first = 0;
+        for (; systems - first >= systems_in_registers; first += systems_in_registers)
+            rows_product<systems_in_registers>(n, terms, term_count, ys, first, offset, row, keep);
+        switch (systems - first) {
+        case 3: rows_product<3>(n, terms, term_count, ys, first, offset, row, keep); break;
+        case 2: rows_product<2>(n, terms, term_count, ys, first, offset, row, keep); break;
+        case 1: rows_product<1>(n, terms, term_count, ys, first, offset, row, keep); break;
+        default: break;
         }
     }
 }

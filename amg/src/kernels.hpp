@@ -52,7 +52,8 @@ struct product {
 };
 /// For each system k: y = (keep ? y : 0) + sum_t A_t v_tk, all complex, y = ys[k] + offset and v as [n][re, im]. The bits
 /// of a system don't depend on the others.
-/// Cost: reads every matrix once from memory; from cache once for each 4 systems, or 3 with 16 SIMD registers.
+/// Cost: reads every matrix once from memory; from cache once for each 4 systems, or 3 where there are only 16
+/// SIMD registers.
 void multiply(int n, std::span<const product> terms, std::span<float* const> ys, std::ptrdiff_t offset,
               bool keep) noexcept;
 

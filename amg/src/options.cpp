@@ -51,11 +51,10 @@ std::string to_string(const progress& p) {
     case progress::phase::setup_iteration: return "set-up: iteration " + step + of;
     case progress::phase::solve: break;
     }
-    const std::string of_solves = " of " + std::to_string(p.systems) + " solves";
     std::array<char, 32> residual{};
     std::snprintf(residual.data(), residual.size(), "%.3e", p.residual);
     if (p.systems == 1) return "iteration " + step + ": residual " + residual.data();
-    return "iteration " + step + of_solves + ": residuals up to " + residual.data();
+    return "iteration " + step + ": residuals of " + std::to_string(p.systems) + " solves up to " + residual.data();
 }
 
 } // namespace halocline::amg

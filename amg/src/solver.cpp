@@ -127,13 +127,18 @@ void solver::make_room(std::size_t systems) {
 void solver::check_call(fields x, const_fields b) const {
     if (!is_set_up_) throw input_error("amg::solver: solve() before setup(): there is no hierarchy yet");
     const lattice::field_shape spinors{lattice::spinor_components, d_.order()->extents()};
-    for (const lattice::field<double>* one : x) lattice::require_shape(*one, "amg::solver: field x", spinors);
-    for (const lattice::field<double>* one : b) lattice::require_shape(*one, "amg::solver: field b", spinors);
+    const auto require = [&](const lattice::field<double>* one, const char* what) {
+        if (one == nullptr) throw input_error(std::string(what) + " is a null pointer");
+        lattice::require_shape(*one, what, spinors);
+    };
+    for (const lattice::field<double>* one : x) require(one, "amg::solver: field x");
+    for (const lattice::field<double>* one : b) require(one, "amg::solver: field b");
 }
 
 solver_report solver::solve(lattice::field<double>& x, const lattice::field<double>& b) {
     lattice::field<double>* const to = &x;
     const lattice::field<double>* const from = &b;
+    job_.collectively([&] { check_call({&to, 1}, {&from, 1}); });
     solver_report report;
     solve_together({&to, 1}, {&from, 1}, {&report, 1});
     return report;
@@ -147,6 +152,7 @@ std::vector<solver_report> solver::solve(fields x, const_fields b) {
         if (x.size() != b.size())
             throw input_error("amg::solver: " + std::to_string(x.size()) + " fields x for " + std::to_string(b.size()) +
                               " right-hand sides; there must be one for each");
+        check_call(x, b);
         if (!groups.empty()) make_room(static_cast<std::size_t>(groups.front()));
     });
     std::vector<solver_report> reports(b.size());
@@ -180,7 +186,6 @@ void solver::solve_together(fields x, const_fields b, std::span<solver_report> r
     hierarchy_.coarse_level().reset_costs();
     short_list<solvers::one_system<lattice::field<double>>, solvers::most_systems> systems;
     job_.collectively([&] { // also so that the slowest rank's preparations are not timed as the others' waits
-        check_call(x, b);
         for (std::size_t k = 0; k < b.size(); ++k) {
             reorder(systems_[k].b, *b[k]);
             systems.push_back({&systems_[k].b, &systems_[k].x, &systems_[k].work});
@@ -194,14 +199,13 @@ void solver::solve_together(fields x, const_fields b, std::span<solver_report> r
         return comm::status::ok;
     };
     // An iteration of several is told when the next one begins: it has the largest of their residuals.
-    progress now{.where = progress::phase::solve, .milestone = true};
+    progress now{.where = progress::phase::solve, .systems = static_cast<int>(b.size()), .milestone = true};
     const auto tell = [&] {
         if (tell_ && now.step > 0) tell_(now);
         now.step = 0;
     };
     const auto on_iteration = [&](const solvers::iteration_event& e) {
         now.residual = now.step == 0 ? e.residual : std::max(now.residual, e.residual);
-        now.systems = now.step == 0 ? 1 : now.systems + 1;
         now.step = e.iteration;
         if (b.size() == 1) tell();
     };

@@ -43,6 +43,13 @@ auto pointers_to(std::span<Field> fields) noexcept {
     return pointers;
 }
 
+/// Err: input_error.
+void require_room(const char* who, std::size_t x, std::size_t b, std::size_t most) {
+    if (x == b && x <= most) return;
+    throw input_error(std::string(who) + ": " + std::to_string(x) + " fields x and " + std::to_string(b) +
+                      " fields b; must be equally many, at most " + std::to_string(most));
+}
+
 /// Systems of one cycle: right-hand sides of a solve, or test vectors in the set-up.
 int systems_at_once(const solver_options& options) { return options.coarse_level ? options.at_once : 1; }
 
@@ -64,6 +71,7 @@ coarse_solver::coarse_solver(const comm::job& j, coarse_operator& d, const solve
 }
 
 comm::status coarse_solver::operator()(std::span<lattice::field<float>> x, std::span<const lattice::field<float>> b) {
+    require_room("coarse_solver", x.size(), b.size(), work_.size());
     const stopwatch watch;
     comm::status s = comm::status::ok;
     if (d_->bipartite()) {
@@ -134,7 +142,8 @@ two_level::two_level(const comm::job& j, const lattice::decomposition& cut, dira
       dc_(j, coarse_cut_, p_.coarse(), options_.vectors, systems_at_once(options_)),
       solve_(j, dc_, options_, cut.rank_order(), systems_at_once(options_)),
       smooth_(collectively_made(j, [&] { return sap_smoother(blocks, options.block_steps); })),
-      sum_(j, 2, cut.rank_order()), space_(d_->order(), lattice::spinor_components, sum_) {
+      sum_(j, std::max(2, systems_at_once(options_)), cut.rank_order()),
+      space_(d_->order(), lattice::spinor_components, sum_) {
     j.collectively([&] {
         for (int k = 0; k < systems_at_once(options_); ++k) {
             xc_.emplace_back(p_.coarse(), p_.coarse_components());
@@ -256,6 +265,7 @@ void two_level::setup(const progress_callback& tell) {
 }
 
 comm::status two_level::cycle(std::span<lattice::field<float>> x, std::span<const lattice::field<float>> b) {
+    require_room("two_level", x.size(), b.size(), static_cast<std::size_t>(options_.at_once));
     for (std::size_t k = 0; k < x.size(); ++k) {
         lattice::require_shape(x[k], "two_level: x", lattice::spinor_components, *p_.fine());
         lattice::require_shape(b[k], "two_level: b", lattice::spinor_components, *p_.fine());

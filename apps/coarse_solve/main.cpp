@@ -265,6 +265,7 @@ struct solve_of_all {
     /// Solves, judges, reports and writes, group by group. Returns the JSON lines. Collective.
     [[nodiscard]] std::string run(std::vector<run_result>& results) const {
         const bool several = b.size() > 1;
+        // as the solver would group them, but each group is reported and written before the next
         const std::vector<int> groups = amg::even_groups(static_cast<int>(b.size()), in_force.solver.at_once);
         std::vector<field<double>> x;
         for (int k = 0; k < groups.front(); ++k) x.push_back(make_spinors(j, task));

@@ -71,9 +71,9 @@ double coarse_bytes(const settings& s, const coordinate& coarse, int directions)
     const double n = 2.0 * s.solver.vectors, matrix = n * n;
     const bool odd_even = std::ranges::all_of(coarse, [](int e) { return e % 2 == 0; });
     const double inverses = odd_even ? matrix / 2 : 0;
-    const double krylov = n * (s.solver.coarse_restart_length + 1) * (odd_even ? 0.5 : 1) * s.solver.at_once;
+    const double of_system = n * (s.solver.coarse_restart_length + 1) * (odd_even ? 0.5 : 1) + (odd_even ? 4 : 2) * n;
     const double columns = n * columns_at_once * (directions + 1);
-    return bytes_per_complex * (matrix * (directions + 1) + inverses + krylov + columns);
+    return bytes_per_complex * (matrix * (directions + 1) + inverses + of_system * s.solver.at_once + columns);
 }
 
 } // namespace

@@ -276,7 +276,7 @@ halocline_status halocline_solver_solve(halocline_solver* solver, double* x, con
 /* The same for several right-hand sides, options.at_once of them iterated together: they share the coarse level's messages
  * and global sums. Each solution has the bits that it has alone. x and b are `count` arrays each, equally many on all
  * ranks; x[k] may be b[k]. reports: `count` of them, or NULL. Memory: for each that is iterated at once 20 KB per site,
- * kept for later calls. Collective. */
+ * kept for later calls. If it fails, later x may not have been written. Collective. */
 halocline_status halocline_solver_solve_several(halocline_solver* solver, int count, double* const* x,
                                                 const double* const* b, halocline_solve_report* reports);
 /* y = D x by the plain operator, several times slower than the solver's: to compare conventions, and to check a

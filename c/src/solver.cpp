@@ -139,6 +139,28 @@ halocline_solve_report report_of(const amg::solver_report& r) {
             .status = solvers::to_string(r.outer.status).data()}; // a literal
 }
 
+/// Solves for right-hand sides that are iterated together. Collective.
+void solve_group(halocline_solver& s, int count, double* const* x, const double* const* b,
+                 halocline_solve_report* reports) {
+    std::vector<spinors> rhs, solutions;
+    std::vector<const spinors*> from;
+    std::vector<spinors*> to;
+    s.job.collectively([&] {
+        for (int k = 0; k < count; ++k) {
+            rhs.push_back(spinors_of(s, b[k]));
+            solutions.emplace_back(s.extents, lattice::spinor_components);
+        }
+        for (spinors& one : rhs) from.push_back(&one);
+        for (spinors& one : solutions) to.push_back(&one);
+    });
+    const std::vector<amg::solver_report> all = s.value.solve(to, from);
+    for (int k = 0; k < count; ++k) {
+        const auto i = static_cast<std::size_t>(k);
+        store(s, solutions[i], x[k]);
+        if (reports != nullptr) reports[k] = report_of(all[i]);
+    }
+}
+
 /// Calls work(x, y) on fields: the caller's array `from`, and one that is stored to `to`. Collective.
 template <class Work>
 halocline_status on_fields(halocline_solver* solver, const double* from, const char* from_name, double* to,
@@ -226,27 +248,20 @@ halocline_status halocline_solver_solve_several(halocline_solver* solver, int co
     return guarded([&] {
         halocline_solver& s = present(solver, "solver");
         s.job.agree("the count of halocline_solver_solve_several()", std::to_string(count));
-        std::vector<spinors> rhs, solutions;
-        std::vector<const spinors*> from;
-        std::vector<spinors*> to;
         s.job.collectively([&] { // so that no rank waits for one that was given something else
             if (count < 0) throw input_error("count = " + std::to_string(count) + ": must be 0 or more");
             if (count > 0) present(x, "x");
             if (count > 0) present(b, "b");
             for (int k = 0; k < count; ++k) {
                 present(x[k], "x[k]");
-                rhs.push_back(spinors_of(s, &present(b[k], "b[k]")));
-                solutions.emplace_back(s.extents, lattice::spinor_components);
+                present(b[k], "b[k]");
             }
         });
-        for (int k = 0; k < count; ++k) {
-            from.push_back(&rhs[static_cast<std::size_t>(k)]);
-            to.push_back(&solutions[static_cast<std::size_t>(k)]);
-        }
-        const std::vector<amg::solver_report> all = s.value.solve(to, from);
-        for (int k = 0; k < count; ++k) {
-            store(s, *to[static_cast<std::size_t>(k)], x[k]);
-            if (reports != nullptr) reports[k] = report_of(all[static_cast<std::size_t>(k)]);
+        for (const int group : amg::even_groups(count, s.value.at_once())) {
+            solve_group(s, group, x, b, reports);
+            x += group;
+            b += group;
+            if (reports != nullptr) reports += group;
         }
     });
 }

@@ -215,6 +215,50 @@ TEST_P(CoarseOperator, OfSeveralFieldsGivesTheBitsOfEach) {
     });
 }
 
+// With a plan for each number of fields, or nearly so.
+TEST(CoarseOperator, SendsAtMostHalfAsManyFieldsAgain) {
+    comm::run_threads(2, [](const comm::job& j) {
+        amg::solver_options options = few_vectors(6);
+        options.at_once = 11;
+        problem p(j, {4, 4, 4, 8}, {1, 1, 1, 2}, {2, 2, 2, 2}, options);
+        p.hierarchy.setup();
+        amg::coarse_operator& d = p.hierarchy.coarse();
+        std::vector<lattice::field<float>> x, y;
+        std::vector<const lattice::field<float>*> from;
+        std::vector<lattice::field<float>*> to;
+        for (std::uint32_t k = 0; k < 12; ++k) {
+            x.push_back(p.coarse_field(k));
+            y.push_back(p.coarse_field(k));
+        }
+        for (std::size_t k = 0; k < 12; ++k) {
+            from.push_back(&x[k]);
+            to.push_back(&y[k]);
+        }
+        const auto bytes_of = [&](std::size_t count) {
+            d.reset_statistics();
+            expect_ok(d.apply(std::span(to).first(count), std::span(from).first(count)));
+            return d.statistics().by_transport.front().bytes;
+        };
+        const std::uint64_t one = bytes_of(1);
+        for (const auto& [count, sent] : std::map<std::size_t, std::uint64_t>{
+                 {2, 2}, {3, 3}, {4, 4}, {5, 6}, {6, 6}, {7, 8}, {8, 8}, {9, 11}, {11, 11}})
+            EXPECT_EQ(bytes_of(count), sent * one) << count;
+
+        EXPECT_EQ(d.apply(to, from), comm::status::misused); // one too many
+        EXPECT_EQ(d.apply(std::span(to).first(2), std::span(from).first(1)), comm::status::misused);
+        std::vector<lattice::field<float>> fine_x, fine_b;
+        for (int k = 0; k < 12; ++k) {
+            fine_x.push_back(p.fine_field());
+            fine_b.push_back(p.fine_field());
+        }
+        EXPECT_EQ(halocline_test::refusal([&] { (void)p.hierarchy.cycle(fine_x, fine_b); }),
+                  "two_level: 12 fields x and 12 fields b; must be equally many, at most 11");
+        EXPECT_EQ(halocline_test::refusal([&] { (void)p.hierarchy.coarse_level()(y, std::span(x).first(2)); }),
+                  "coarse_solver: 12 fields x and 2 fields b; must be equally many, at most 11");
+        expect_ok(d.apply(y[0], x[0])); // still good
+    });
+}
+
 const auto bipartite_shapes =
     testing::Values(shape{{4, 4, 4, 8}, {1, 1, 1, 1}, {2, 2, 2, 2}}, shape{{4, 4, 4, 8}, {1, 1, 1, 2}, {2, 2, 2, 2}},
                     shape{{8, 4, 4, 4}, {2, 1, 2, 1}, {2, 2, 2, 2}}, shape{{4, 4, 4, 8}, {1, 1, 1, 3}, {2, 2, 2, 2}},

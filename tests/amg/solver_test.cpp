@@ -129,12 +129,47 @@ TEST(Solver, OfSeveralRightHandSidesGivesTheBitsOfEach) {
             EXPECT_EQ(reports[4].at_once, at_once == 5 ? 5 : 1); // 5 are 2 + 2 + 1
             if (at_once == 5) { // one progress for each step of all, with those that are left
                 ASSERT_EQ(seen.size(), static_cast<std::size_t>(longest));
-                EXPECT_EQ(seen.front().systems, 4);
-                EXPECT_EQ(amg::to_string(seen.front()).find("iteration 1 of 4 solves: residuals up to "), 0U);
+                EXPECT_EQ(seen.front().systems, 5);
+                EXPECT_EQ(amg::to_string(seen.front()).find("iteration 1: residuals of 5 solves up to "), 0U);
                 EXPECT_EQ(seen.back().step, longest);
                 EXPECT_LE(seen.back().residual, options.tolerance);
             }
         });
+    }
+}
+
+TEST(Solver, SmoothsSeveralRightHandSidesWithoutACoarseLevel) {
+    const comm::job j = comm::job::single();
+    const coordinate global{4, 4, 4, 8};
+    const auto cut = lattice::decomposition::even(global, {1, 1, 1, 1}, {2, 2, 2, 2});
+    const lattice::box local = cut.local_box(0);
+    const dirac::padded_links links(j, cut, halocline_test::links_near_one(local, global, 0.25));
+    amg::solver_options options;
+    options.blocks = {2, 2, 2, 2};
+    options.coarse_level = false;
+    amg::solver solver(j, cut, links, {.m0 = -0.1}, options);
+    solver.setup();
+    std::vector<lattice::field<double>> x, b;
+    std::vector<lattice::field<double>*> to;
+    std::vector<const lattice::field<double>*> from;
+    for (std::uint32_t k = 0; k < 3; ++k) {
+        x.emplace_back(local.extents, lattice::spinor_components);
+        b.emplace_back(local.extents, lattice::spinor_components);
+        halocline_test::fill_random(b[k], local, global, k);
+    }
+    for (std::size_t k = 0; k < 3; ++k) {
+        to.push_back(&x[k]);
+        from.push_back(&b[k]);
+    }
+
+    const std::vector<amg::solver_report> reports = solver.solve(to, from);
+
+    for (std::size_t k = 0; k < 3; ++k) {
+        lattice::field<double> alone(local.extents, lattice::spinor_components);
+        EXPECT_TRUE(reports[k].converged());
+        EXPECT_EQ(reports[k].coarse_iterations_average(), 0);
+        EXPECT_EQ(solver.solve(alone, b[k]).outer.iterations, reports[k].outer.iterations);
+        EXPECT_TRUE(std::ranges::equal(alone.values(), x[k].values())) << k;
     }
 }
 
@@ -157,6 +192,9 @@ TEST(Solver, RefusesAnotherNumberOfSolutions) {
                   "amg::solver: 1 fields x for 2 right-hand sides; there must be one for each");
         const std::string text = halocline_test::refusal([&] { (void)solver.solve(to, j.rank() == 0 ? one : two); });
         EXPECT_NE(text.find("the numbers of fields of amg::solver::solve()"), std::string::npos) << text;
+        const std::vector<lattice::field<double>*> none{j.rank() == 0 ? &x : nullptr};
+        EXPECT_EQ(halocline_test::refusal([&] { (void)solver.solve(none, one); }),
+                  "amg::solver: field x is a null pointer");
         EXPECT_TRUE(solver.solve({}, {}).empty());
     });
 }

@@ -110,9 +110,9 @@ void expect_equal(const solve_report& together, const solve_report& alone, std::
     EXPECT_EQ(together.preconditioner_applications, alone.preconditioner_applications) << k;
     EXPECT_EQ(together.reorthogonalisations, alone.reorthogonalisations) << k;
     EXPECT_EQ(together.history, alone.history) << k;
-    if (!std::isnan(alone.relative_residual)) {
-        EXPECT_EQ(together.relative_residual, alone.relative_residual) << k;
-    }
+    const auto same = [](double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); };
+    EXPECT_TRUE(same(together.relative_residual, alone.relative_residual)) << k;
+    EXPECT_TRUE(same(together.recurrence_residual, alone.recurrence_residual)) << k;
 }
 
 TEST(Together, EachTakesTheStepsThatItTakesAlone) {
@@ -219,6 +219,32 @@ TEST(Together, AFailedSumEndsAllThatAreLeft) {
             EXPECT_TRUE(std::isnan(reports[k].relative_residual));
         }
         EXPECT_GT(failed, 0) << sum;
+    }
+}
+
+TEST(Together, AFailedOperatorOrPreconditionerEndsAllThatAreLeft) {
+    const fgmres_options options = with(1e-11, 5);
+    for (const bool preconditioner : {false, true}) {
+        auto all = mixed(30, 5);
+        int left = 4;
+        const auto fails_at_last = [&](auto inner) {
+            return [&left, inner](fields y, const_fields v) mutable {
+                return --left > 0 ? inner(y, v) : status::timed_out;
+            };
+        };
+        std::vector<solve_report> reports(all.b.size());
+        if (preconditioner)
+            fgmres_together<vector>(all.space, all.apply(), fails_at_last(all.scaling()), all.systems(), reports,
+                                    options);
+        else
+            fgmres_together<vector>(all.space, fails_at_last(all.apply()), all.scaling(), all.systems(), reports,
+                                    options);
+        EXPECT_EQ(reports[1].iterations, 1); // ended before
+        for (const std::size_t k : {0U, 3U, 5U}) {
+            EXPECT_EQ(reports[k].status, solve_status::failed_communication);
+            EXPECT_EQ(reports[k].communication, status::timed_out);
+            EXPECT_EQ(reports[k].preconditioner_applications, preconditioner ? 3 : reports[k].matvecs + 1) << k;
+        }
     }
 }
 

@@ -44,7 +44,7 @@ class coarse_operator {
     /// Err: on every rank: input_error: so many vectors that a site's matrices have more than 2^31 - 1 numbers
     /// (option_ranges::vectors are few enough); out_of_memory; job_error.
     /// `systems`: the most fields that one call takes.
-    /// Memory: for each of them a coarse field; slab memory for its surfaces, up to twice.
+    /// Memory: for each of them a coarse field; slab memory for the surfaces of up to three times as many.
     coarse_operator(const comm::job& j, const lattice::decomposition& coarse,
                     std::shared_ptr<const lattice::site_order> order, int vectors, int systems = 1);
 
@@ -70,7 +70,7 @@ class coarse_operator {
 
     // On several fields at once, each of another system: they share messages and the reading of D_c. The bits of one
     // don't depend on the others.
-    // Shape: as many y as x (and b), up to `systems`, all distinct.
+    // Shape: as many y as x (and b), up to `systems`, all distinct; else misused.
     using fields = std::span<lattice::field<float>* const>;
     using const_fields = std::span<const lattice::field<float>* const>;
 
@@ -140,12 +140,16 @@ class coarse_operator {
 
     // Set-up, in this order.
     void choose_directions(const lattice::coordinate& global);
-    void make_plans(const lattice::decomposition& coarse, int systems);
+    void make_plans(const lattice::decomposition& coarse);
     void split_by_parity(const lattice::box& box);
     void list_sent_sites();
     void list_terms(const lattice::decomposition& coarse, const lattice::box& box);
 
     // Steps of an application.
+    /// Whether there is room for so many fields.
+    [[nodiscard]] bool takes(std::size_t y, std::size_t x) const noexcept {
+        return y == x && x <= static_cast<std::size_t>(systems_);
+    }
     /// The first site of a parity in each of these fields.
     [[nodiscard]] pointers sites_of(int parity, fields xs) const noexcept;
     [[nodiscard]] const_pointers sites_of(int parity, const_fields xs) const noexcept;
@@ -182,13 +186,14 @@ class coarse_operator {
     std::shared_ptr<const lattice::site_order> order_, half_;
     int rows_ = 0;     ///< N_c
     int parities_ = 1; ///< 2: bipartite
+    int systems_ = 1;  ///< the most fields of a call
     lattice::coordinate origin_{};
     std::vector<direction> directions_;
     std::ptrdiff_t block_reals_ = 0;
     lattice::field<float> matrices_; ///< [site][diagonal, directions]
     lattice::field<float> inverses_; ///< [odd site]: -D_oo^-1
     std::array<sublattice, 2> sublattices_;
-    /// By parity of the source sites: for 1 field, ..., for all systems, each for up to twice as many as the one before.
+    /// By parity of the source sites: for 1, 2, 3, 4, 6, 8, 12, ... fields, up to all systems.
     std::array<std::vector<halo::plan>, 2> plans_;
     /// [parity][message]: storage positions of what it sends, in its order.
     std::vector<std::vector<std::vector<int>>> sent_positions_;

@@ -89,18 +89,18 @@ struct progress {
     phase where{};
     int step = 0;           ///< 1, 2, ...
     int steps = 0;          ///< in the set-up; 0 while solving
-    double residual = 0;    ///< relative, of the solve; the largest of all right-hand sides
-    int systems = 1;        ///< right-hand sides that are iterated at once
+    double residual = 0;    ///< relative, of the solve; of several the largest of those that took this step
+    int systems = 1;        ///< right-hand sides that are iterated together, solved for or not
     bool milestone = false; ///< worth a line in a log: the end of a set-up step, every outer iteration
 };
 /// One line, without a line feed: "set-up: iteration 2 of 4", "iteration 7: residual 1.200e-05", or, of several
-/// right-hand sides, "iteration 7 of 4 solves: residuals up to 1.200e-05".
+/// right-hand sides, "iteration 7: residuals of 4 solves up to 1.200e-05".
 std::string to_string(const progress& p);
 using progress_callback = std::function<void(const progress&)>;
 
 /// Where the time below the finest level went, during one solve, or one of several right-hand sides at once.
 struct coarse_costs {
-    std::uint64_t solves = 0;     ///< of coarse systems: one in each outer iteration
+    std::uint64_t solves = 0;     ///< of coarse systems: one in each outer iteration of each system
     std::uint64_t iterations = 0; ///< in all of them
     double seconds = 0;           ///< everything below the finest level
     double halo_seconds = 0;      ///< inside start, test and finish of the coarse plans: pack + wait + unpack

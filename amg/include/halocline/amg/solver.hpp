@@ -59,11 +59,14 @@ class solver {
     solver_report solve(lattice::field<double>& x, const lattice::field<double>& b);
     /// Solves D x_k = b_k for several right-hand sides, options.at_once of them in lockstep: each has the bits that it
     /// has alone. Returns a report for each.  Collective.
-    /// Shape: as many x as b, on every rank; all distinct.  Err: as above; input_error for another number.
-    /// Memory: for each that is iterated at once (2 * restart_length + 5) * 192 bytes per site, kept for later calls.
+    /// Shape: as many x as b, on every rank; all distinct.
+    /// Err: as above, before the first is solved for; input_error for another number.
+    /// Memory: for each that is iterated at once (2 * restart_length + 4) * 192 bytes per site, kept for later calls.
     std::vector<solver_report> solve(std::span<lattice::field<double>* const> x,
                                      std::span<const lattice::field<double>* const> b);
 
+    /// Right-hand sides that one call iterates together.
+    [[nodiscard]] int at_once() const { return options_.at_once; }
     [[nodiscard]] const lattice::coordinate& blocks() const { return d_.order()->blocks()->block; }
 
   private:

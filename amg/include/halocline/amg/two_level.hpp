@@ -40,7 +40,8 @@ class coarse_solver {
     [[nodiscard]] comm::status operator()(lattice::field<float>& x, const lattice::field<float>& b) {
         return (*this)({&x, 1}, {&b, 1});
     }
-    /// Several in lockstep: the bits of each are those that it has alone.  Shape: as many x as b, up to `systems`.
+    /// Several in lockstep: the bits of each are those that it has alone.
+    /// Err: input_error: more than `systems`, or another number of x than of b.
     [[nodiscard]] comm::status operator()(std::span<lattice::field<float>> x, std::span<const lattice::field<float>> b);
 
     /// Costs since the last reset, seconds and counts of this rank.
@@ -77,7 +78,7 @@ class two_level {
     void setup(const progress_callback& tell = {});
 
     /// x = one cycle on D x = b.  Collective.  Pre: setup().
-    /// Err: input_error: a field that D does not take; a bad status of an exchange or a sum.
+    /// Err: input_error: a field that D does not take, more fields than options.at_once; a bad status of an exchange or a sum.
     [[nodiscard]] comm::status cycle(lattice::field<float>& x, const lattice::field<float>& b) {
         return cycle({&x, 1}, {&b, 1});
     }

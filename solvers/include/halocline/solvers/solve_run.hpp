@@ -103,7 +103,7 @@ class solve_run {
     [[nodiscard]] std::optional<solve_status> begin_cycle(S& space, double rho, V& x, Undo&& undo) {
         if (!std::isfinite(rho)) return solve_status::not_finite;
         if (record_true_residual(rho)) return solve_status::converged;
-        if (const auto over = reason_to_give_up(rho)) {
+        if (const auto over = take_note_of(rho)) {
             if (rho > last_start_) {
                 if (from_zero_) space.set_zero(x);
                 if (from_zero_ || undo()) report.relative_residual = last_start_ / b_norm_;
@@ -153,8 +153,8 @@ class solve_run {
         return report.relative_residual <= options_.tolerance;
     }
 
-    /// Why no cycle should begin at a true residual of rho.
-    [[nodiscard]] std::optional<solve_status> reason_to_give_up(double rho) noexcept {
+    /// Takes note of a true residual of rho. A value: no cycle should begin there.
+    [[nodiscard]] std::optional<solve_status> take_note_of(double rho) noexcept {
         if (last_ == cycle_end::stuck) return solve_status::stagnated;
         // a closed space that didn't contain the solution won't contain it next time
         if (last_ == cycle_end::breakdown || (last_ == cycle_end::closed && rho > 0.5 * last_start_))

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// What FGMRES(m) and GMRES(m) are given besides b and x: options, and the vectors and small matrices of a solve.
+#pragma once
+
+#include <halocline/base/error.hpp>
+#include <halocline/solvers/concepts.hpp>
+#include <halocline/solvers/hessenberg.hpp>
+#include <halocline/solvers/solve_report.hpp>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace halocline::solvers {
+
+/// The numbers that the last iteration of a cycle sums: its products with m vectors and itself. A comm::global_sum that
+/// holds fewer takes several sums for them. Of several systems that many each.
+constexpr int values_per_sum(int restart_length) { return 2 * (restart_length + 1); }
+
+/// Options of fgmres() and gmres().
+struct fgmres_options : solve_options {
+    int restart_length = 0; ///< m, at most that of the workspace; 0: that of the workspace
+    /// Gram-Schmidt is repeated when the new direction keeps no more than this part of ||A z||. 1/sqrt(2) keeps the
+    /// basis orthonormal to machine precision; 0.1 saves global sums and is plenty for inner solves of low accuracy.
+    double reorthogonalise_below = 0.7071;
+};
+
+/// Vectors and small matrices of FGMRES(m), reusable for any number of solves.
+/// Memory: 2 m + 1 vectors; m + 1 for GMRES.
+template <class V>
+class fgmres_workspace {
+  public:
+    /// `flexible` = false: room for gmres() only.  Err: input_error: restart_length below 1.
+    template <vector_space<V> S>
+    fgmres_workspace(S& space, int restart_length, bool flexible = true)
+        : h(checked(restart_length) + 1), scratch(restart_length + 1), least_squares(restart_length) {
+        for (int i = 0; i <= restart_length; ++i) v.push_back(space.make());
+        for (int i = 0; flexible && i < restart_length; ++i) z.push_back(space.make());
+    }
+    [[nodiscard]] int restart_length() const noexcept { return least_squares.capacity(); }
+
+    std::vector<V> v;                       ///< orthonormal basis of the Krylov space
+    std::vector<V> z;                       ///< z_j = M_j v_j; empty without a preconditioner
+    std::vector<complex> h, scratch;        ///< one column of the Hessenberg matrix; Gram-Schmidt's second pass
+    hessenberg_least_squares least_squares; ///< min_y || beta e_1 - H y ||
+    std::size_t kept = 0;                   ///< the v that holds the x of the last cycle's start; 0: none
+
+  private:
+    static int checked(int restart_length) {
+        if (restart_length < 1)
+            throw input_error("fgmres_workspace: a restart length of " + std::to_string(restart_length) +
+                              " leaves no room for a step; it must be at least 1");
+        return restart_length;
+    }
+};
+
+/// A x = b, one of several.
+template <class V>
+struct one_system {
+    const V* b;
+    V* x;
+    fgmres_workspace<V>* work; ///< of its own
+};
+
+} // namespace halocline::solvers
