@@ -147,9 +147,9 @@ void coarse_operator::make_plans(const lattice::decomposition& coarse) {
     for (int p = 0; p < parities_; ++p) {
         const std::string name = parities_ == 1 ? "coarse" : p == 0 ? "coarse even" : "coarse odd";
         if (parities_ == 2) options.select = [p](const coordinate& x) { return lattice::parity(x) == p; };
-        for (const int fields : fields_of_plans(systems_)) {
-            options.fields = fields;
-            options.name = fields == 1 ? name : name + " x " + std::to_string(fields);
+        for (const int count : fields_of_plans(systems_)) {
+            options.fields = count;
+            options.name = count == 1 ? name : name + " x " + std::to_string(count);
             plans_[p].emplace_back(job_, coarse, options);
         }
     }
