@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The coarse operator D_c = P^dagger D P: one site per block, dense links of N_c = 2 * vectors complex rows to the
-// neighbouring blocks and to itself. fp32. Its halo plans are the ones that dominate the cost of a coarse-grid solve.
+// neighbouring blocks and to itself. fp32.
 // If all global coarse extents are even, D_c couples even sites only with odd ones, apart from the diagonal, and the
 // Schur complement on the even sites is available. Ref: [Frommer2014] sec. 3.
 #pragma once
 
 #include <halocline/amg/aggregation.hpp>
+#include <halocline/amg/coarse_halo.hpp>
 #include <halocline/base/short_list.hpp>
 #include <halocline/comm/job.hpp>
 #include <halocline/comm/status.hpp>
 #include <halocline/dirac/wilson_clover.hpp>
-#include <halocline/halo/plan.hpp>
 #include <halocline/halo/plan_statistics.hpp>
 #include <halocline/lattice/decomposition.hpp>
 #include <halocline/lattice/field.hpp>
@@ -111,8 +111,9 @@ class coarse_operator {
     /// (extent 1), in the diagonal.
     [[nodiscard]] std::complex<float> element(std::int64_t site, int link, int row, int column) const;
 
-    [[nodiscard]] halo::plan_statistics statistics() const; ///< of its plans, since the last reset
-    void reset_statistics();
+    /// Of its exchanges, since the last reset.
+    [[nodiscard]] halo::plan_statistics statistics() const { return halo_.statistics(); }
+    void reset_statistics() { halo_.reset_statistics(); }
 
   private:
     using list = std::array<lattice::field<float>*, 1>;
@@ -138,11 +139,10 @@ class coarse_operator {
         std::vector<std::pair<int, std::vector<term>>> remote;
     };
 
-    // Set-up, in this order.
-    void choose_directions(const lattice::coordinate& global);
-    void make_plans(const lattice::decomposition& coarse);
+    // Set-up.
+    static std::vector<direction> directions_of(const lattice::coordinate& global);
+    [[nodiscard]] coarse_halo::shape halo_shape(const lattice::box& box) const;
     void split_by_parity(const lattice::box& box);
-    void list_sent_sites();
     void list_terms(const lattice::decomposition& coarse, const lattice::box& box);
 
     // Steps of an application.
@@ -155,10 +155,6 @@ class coarse_operator {
     [[nodiscard]] const_pointers sites_of(int parity, const_fields xs) const noexcept;
     /// Those of the first scratch fields.
     [[nodiscard]] static pointers first_of(std::vector<lattice::field<float>>& xs, std::size_t systems) noexcept;
-    /// The plan for the surfaces of that many fields, on the sites of one parity.
-    [[nodiscard]] halo::plan& plan_for(int source_parity, std::size_t systems) noexcept;
-    /// Starts the exchange of the sites of one parity; x points to the first one of each system.
-    void start(int source_parity, std::span<const float* const> x) noexcept;
     [[nodiscard]] float* matrix(std::int64_t site, int link) {
         return matrices_.outer(site) + (link + 1) * block_reals_;
     }
@@ -173,9 +169,9 @@ class coarse_operator {
         bool add = false;                       ///< to what y holds
     };
     /// y = [y +] links x [+ diagonal own] on the sites of one parity.
-    /// Pre: start() was called for the other parity; for 0 if there are none.
+    /// Pre: the exchange of the other parity was started; of 0 if there are none.
     [[nodiscard]] comm::status hop(int target_parity, const hop_operands& f) noexcept;
-    void add_ghosts(const sublattice& now, halo::plan& plan, std::span<float* const> y) noexcept;
+    void add_hops_from(const coarse_halo::ghosts& ghosts, const sublattice& now, std::span<float* const> y) noexcept;
     /// y = -D_oo^-1 x on odd sites.
     void minus_inverse(std::span<float* const> y, std::span<const float* const> x) const noexcept;
     comm::status apply_in_parts(std::span<std::vector<lattice::field<float>>> images, std::size_t i,
@@ -190,13 +186,10 @@ class coarse_operator {
     lattice::coordinate origin_{};
     std::vector<direction> directions_;
     std::ptrdiff_t block_reals_ = 0;
+    coarse_halo halo_;
     lattice::field<float> matrices_; ///< [site][diagonal, directions]
     lattice::field<float> inverses_; ///< [odd site]: -D_oo^-1
     std::array<sublattice, 2> sublattices_;
-    /// By parity of the source sites: for 1, 2, 3, 4, 6, 8, 12, ... fields, up to all systems.
-    std::array<std::vector<halo::plan>, 2> plans_;
-    /// [parity][message]: storage positions of what it sends, in its order.
-    std::vector<std::vector<std::vector<int>>> sent_positions_;
     /// Scratch on odd sites, for each system: D_oe x_e; -D_oo^-1 of something.
     std::vector<lattice::field<float>> odd_hops_, odd_solved_;
 };
