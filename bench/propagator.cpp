@@ -6,12 +6,11 @@
 // all right-hand sides, on the slowest rank, and of the ratios to the first number within a round.
 #include "support/command_line.hpp"
 #include "support/probed_facts.hpp"
+#include "support/solver_problem.hpp"
 #include "support/statistics.hpp"
 
 #include <halocline/amg/solver.hpp>
-#include <halocline/dirac/gauge_configuration.hpp>
 #include <halocline/lattice/random.hpp>
-#include <halocline_app/demo_configuration.hpp>
 #include <halocline_app/main.hpp>
 
 #include <CLI/CLI.hpp>
@@ -27,28 +26,26 @@ namespace {
 using field = lattice::field<double>;
 
 struct arguments {
-    std::string gauge, git = bench::measured_git();
-    int rounds = 3, right_hand_sides = 12, setup_iterations = 4, block = 0;
+    bench::solver_problem_options problem;
+    std::string git = bench::measured_git();
+    int rounds = 3, right_hand_sides = 12, block = 0;
     std::vector<int> at_once{1, 4, 8, 12};
-    dirac::wilson_parameters op;
 };
 
 arguments read_command_line(const program& p, int argc, const char* const* argv) {
     arguments a;
     CLI::App cli("What is gained by solving for several right-hand sides at once?");
-    cli.add_option("--gauge", a.gauge, "gauge file (default: the demo configuration, 8.8.8.8 at beta 6.0)");
+    a.problem.add_to(cli);
     bench::add_rounds(cli, a.rounds, "set-ups and solves with each number at once");
     cli.add_option("--rhs", a.right_hand_sides, "random right-hand sides")->check(CLI::Range(1, 1000));
     cli.add_option("--at-once", a.at_once, "numbers to compare; ratios are to the first")
         ->check(CLI::Range(amg::ranges.at_once.least, amg::ranges.at_once.most));
     cli.add_option("--block", a.block, "extent of blocks in all dimensions (default: chosen)")
         ->check(CLI::Range(1, 64));
-    cli.add_option("--setup", a.setup_iterations, "bootstrap set-up iterations");
-    cli.add_option("--m0", a.op.m0, "bare mass");
-    cli.add_option("--csw", a.op.csw, "clover coefficient");
     cli.add_option("--git", a.git, "version to put on record (default: $HALOCLINE_BENCH_GIT)");
     bench::later_replaces_earlier(cli);
     p.parse(cli, argc, argv);
+    if (a.block > 0) a.problem.solver.blocks.emplace().fill(a.block);
     return a;
 }
 
@@ -106,18 +103,8 @@ void require_same(const std::vector<field>& x, const std::vector<field>& first) 
 int run(program& p, int argc, const char* const* argv) {
     arguments a = read_command_line(p, argc, argv);
     const comm::job& j = p.join();
-    if (a.gauge.empty()) { // takes some seconds: not for a job that can't use it
-        (void)lattice::decomposition::chosen(demo_extents, j.ranks(), amg::default_blocks(demo_extents));
-        a.gauge = demo_configuration(j, [&](std::string_view line) { p.print(line); });
-    }
-    lattice::gauge_file file;
-    j.collectively([&] { file = lattice::open_gauge_file(a.gauge); });
-    amg::solver_options options;
-    options.blocks = amg::default_blocks(file.extents);
-    if (a.block > 0) options.blocks->fill(a.block);
-    options.setup_iterations = a.setup_iterations;
-    const auto cut = lattice::decomposition::chosen(file.extents, j.ranks(), *options.blocks);
-    const dirac::padded_links links(j, cut, dirac::read_configuration(j, cut, file).links);
+    const auto [cut, links] = bench::load(p, j, a.problem);
+    amg::solver_options options = a.problem.solver;
     std::vector<field> b = make_sources(cut, j.rank(), a.right_hand_sides), x, first;
     for (int k = 0; k < a.right_hand_sides; ++k) {
         x.emplace_back(cut.local_box(j.rank()).extents, lattice::spinor_components);
@@ -132,7 +119,7 @@ int run(program& p, int argc, const char* const* argv) {
     for (int round = 0; round < a.rounds; ++round)
         for (std::size_t i = 0; i < a.at_once.size(); ++i) {
             options.at_once = a.at_once[i];
-            amg::solver solver(j, cut, links, a.op, options);
+            amg::solver solver(j, cut, links, a.problem.op, options);
             std::vector<field>& to = round == 0 && i == 0 ? first : x;
             last = take_turn(j, solver, to, b, seconds[i]).front();
             if (&to == &x) j.collectively([&] { require_same(x, first); });
@@ -142,8 +129,8 @@ int run(program& p, int argc, const char* const* argv) {
         bench::json_line line;
         line.add("bench", "propagator").add("who", "ours").add("at_once", a.at_once[i]);
         line.add("rhs", a.right_hand_sides).add("ranks", j.ranks()).add("transport", j.transport());
-        line.add("rounds", a.rounds).add("lattice", lattice::to_string(file.extents));
-        line.add("blocks", lattice::to_string(*options.blocks)).add("m0", a.op.m0);
+        line.add("rounds", a.rounds).add("lattice", lattice::to_string(cut.global()));
+        line.add("blocks", lattice::to_string(*options.blocks)).add("m0", a.problem.op.m0);
         line.add("outer_iterations", last.outer.iterations);
         line.add("coarse_iterations_average", last.coarse_iterations_average(), 2);
         for (const auto& [what, values] : seconds[i]) {

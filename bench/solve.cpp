@@ -7,13 +7,12 @@
 // of the slowest rank, least and median over the rounds.
 #include "support/command_line.hpp"
 #include "support/probed_facts.hpp"
+#include "support/solver_problem.hpp"
 #include "support/statistics.hpp"
 
 #include <halocline/amg/solver.hpp>
 #include <halocline/base/stopwatch.hpp>
 #include <halocline/comm/processors.hpp>
-#include <halocline/dirac/gauge_configuration.hpp>
-#include <halocline_app/demo_configuration.hpp>
 #include <halocline_app/main.hpp>
 
 #include <CLI/CLI.hpp>
@@ -81,20 +80,16 @@ double seconds_in(const std::string& text, const std::string& flag, const std::s
 }
 
 struct arguments {
-    std::string gauge, peer, peer_setup, peer_solve, git = bench::measured_git();
-    int rounds = 5, vectors = 28, setup_iterations = 4;
-    dirac::wilson_parameters op;
+    bench::solver_problem_options problem;
+    std::string peer, peer_setup, peer_solve, git = bench::measured_git();
+    int rounds = 5;
 };
 
 arguments read_command_line(const program& p, int argc, const char* const* argv) {
     arguments a;
     CLI::App options("Times set-up and solve of the multigrid.");
-    options.add_option("--gauge", a.gauge, "gauge file (default: the demo configuration, 8.8.8.8 at beta 6.0)");
+    a.problem.add_to(options);
     bench::add_rounds(options, a.rounds, "set-ups and solves");
-    options.add_option("--vectors", a.vectors, "test vectors");
-    options.add_option("--setup", a.setup_iterations, "bootstrap set-up iterations");
-    options.add_option("--m0", a.op.m0, "bare mass");
-    options.add_option("--csw", a.op.csw, "clover coefficient");
     options.add_option("--peer", a.peer, "foreign command that takes turns with ours");
     CLI::Option* const setup =
         options.add_option("--peer-setup", a.peer_setup, "regex on its output: group 1 is seconds of the set-up");
@@ -162,18 +157,7 @@ int run(program& p, int argc, const char* const* argv) {
     comm::job_options patient;
     patient.deadline = std::chrono::minutes(10); // for the peer's turn
     const comm::job& j = p.join(patient);
-    if (a.gauge.empty()) { // takes some seconds: not for a job that can't use it
-        (void)lattice::decomposition::chosen(demo_extents, j.ranks(), amg::default_blocks(demo_extents));
-        a.gauge = demo_configuration(j, [&](std::string_view line) { p.print(line); });
-    }
-    lattice::gauge_file file;
-    j.collectively([&] { file = lattice::open_gauge_file(a.gauge); });
-    amg::solver_options options;
-    options.blocks = amg::default_blocks(file.extents);
-    options.vectors = a.vectors;
-    options.setup_iterations = a.setup_iterations;
-    const auto cut = lattice::decomposition::chosen(file.extents, j.ranks(), *options.blocks);
-    const dirac::padded_links links(j, cut, dirac::read_configuration(j, cut, file).links);
+    const auto [cut, links] = bench::load(p, j, a.problem);
     const auto order = lattice::site_order::lexicographic(cut.local_box(j.rank()).extents);
     lattice::field<double> b(order, lattice::spinor_components), x(order, lattice::spinor_components);
     for (std::int64_t site = 0; site < b.volume(); ++site)
@@ -187,7 +171,7 @@ int run(program& p, int argc, const char* const* argv) {
     for (int round = 0; round < a.rounds; ++round) {
         j.barrier();
         const stopwatch construction;
-        amg::solver solver(j, cut, links, a.op, options);
+        amg::solver solver(j, cut, links, a.problem.op, a.problem.solver);
         j.barrier();
         ours["construct"].push_back(construction.seconds());
         last = take_turn(j, solver, x, b, ours);
@@ -202,7 +186,7 @@ int run(program& p, int argc, const char* const* argv) {
     };
     bench::json_line job, solve;
     job.add("ranks", j.ranks()).add("transport", j.transport()).add("rounds", a.rounds);
-    solve.add("lattice", lattice::to_string(file.extents)).add("outer_iterations", last.outer.iterations);
+    solve.add("lattice", lattice::to_string(cut.global())).add("outer_iterations", last.outer.iterations);
     solve.add("coarse_iterations_average", last.coarse_iterations_average(), 2);
     print("ours", {job, times_of(ours, "seconds"), solve});
     if (theirs.empty()) return exit_success;
