@@ -12,6 +12,7 @@
 #include <chrono>
 #include <functional>
 #include <memory_resource>
+#include <optional>
 #include <ranges>
 #include <string>
 #include <thread>
@@ -139,8 +140,9 @@ TEST(MpiWorldLeft, NothingComesIntoMemoryThatWasGivenBackAndNoWorldFollows) {
         mpi_world world(launch, at_most());
         const auto peer = static_cast<std::size_t>(world.rank() ^ 1);
         const auto of_peer = [&](const std::string& card) { return world.allgather(card, at_most())[peer]; };
-        mpi_channel channel(world, *std::pmr::new_delete_resource(), 0, static_cast<int>(peer), 1, 64, 64);
-        channel.connect(of_peer(channel.card()));
+        std::optional<mpi_channel> channel;
+        channel.emplace(world, *std::pmr::new_delete_resource(), 0, static_cast<int>(peer), 1, 64, 64);
+        channel->connect(of_peer(channel->card()));
         mpi_bulk_link large(world, static_cast<int>(peer), 1);
         large.connect(of_peer(large.card()));
         std::vector<std::byte> memory(n, std::byte{1});
@@ -162,13 +164,13 @@ TEST(MpiWorldLeft, NothingComesIntoMemoryThatWasGivenBackAndNoWorldFollows) {
         }
         for (const auto end = clock::now() + std::chrono::seconds(1); clock::now() < end;) {
             if (receives)
-                (void)channel.arrived(1);
+                (void)channel->arrived(1);
             else
                 (void)large.sent(0);
             world.poll();
         }
         if (receives) {
-            channel.close();
+            channel.reset(); // before the world that it is of ends
             world.finish([] { return true; });
             EXPECT_EQ(std::ranges::count(memory, std::byte{2}), std::ptrdiff_t(n));
         }

@@ -10,6 +10,7 @@
 
 #include <halocline/comm/slab.hpp>
 #include <halocline_test/counted_memory.hpp>
+#include <halocline_test/leaks_on_purpose.hpp>
 
 #include <gtest/gtest.h>
 
@@ -689,6 +690,7 @@ TEST(VerbsWork, ThePlansQueueGoesWithItsLastChannel) {
 
 TEST(VerbsWork, MemoryThatTheDeviceDoesNotLetGoOfStaysTaken) {
     for (const bool of_queue_pair : {true, false}) {
+        const leaks_on_purpose of_the_device;
         plan_of_two plan;
         if (of_queue_pair)
             plan.library.destroy_qp = [](ibv_qp*) { return EBUSY; };
@@ -704,6 +706,7 @@ TEST(VerbsWork, MemoryThatTheDeviceDoesNotLetGoOfStaysTaken) {
 }
 
 TEST(VerbsWork, ALinkEndsIfTheDeviceDoesNotLetGoOfAMessageThatWasGivenUp) {
+    const leaks_on_purpose of_the_device;
     loop_bulk bulk({});
     std::vector<std::byte> in(100'000);
     bulk_ticket ticket;
