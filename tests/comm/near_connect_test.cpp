@@ -5,6 +5,7 @@
 #include <halocline/comm/job.hpp>
 
 #include <gtest/gtest.h>
+#include <halocline_test/few_descriptors.hpp>
 #include <halocline_test/other_user.hpp>
 
 #include <algorithm>
@@ -159,18 +160,8 @@ void expect_remedy_on_every_rank(const std::vector<std::string>& troubles, const
     }
 }
 
-/// Where objects are checked before each virtual call (UndefinedBehaviorSanitizer's vptr), that takes a pipe, and
-/// without descriptors every object looks wrong.
-constexpr bool checks_take_descriptors =
-#ifdef __SANITIZE_ADDRESS__ // the build that has it has both
-    true;
-#else
-    false;
-#endif
-constexpr const char* checked_objects = "the sanitizer of this build needs descriptors, too";
-
 TEST(NearConnect, ARankThatCanAcceptNoMoreSaysSo) {
-    if (checks_take_descriptors) GTEST_SKIP() << checked_objects;
+    if (halocline_test::checks_take_descriptors) GTEST_SKIP() << halocline_test::why_descriptors_are_needed;
     node n(8);
     n.late = 1;
     n.at_last = [](int rank) {
@@ -181,7 +172,7 @@ TEST(NearConnect, ARankThatCanAcceptNoMoreSaysSo) {
 }
 
 TEST(NearConnect, ARankThatCanReceiveNoSlabSaysSo) {
-    if (checks_take_descriptors) GTEST_SKIP() << checked_objects;
+    if (halocline_test::checks_take_descriptors) GTEST_SKIP() << halocline_test::why_descriptors_are_needed;
     node n(8);
     n.late = 1;
     n.at_last = [](int rank) {
@@ -215,7 +206,7 @@ TEST(NearConnect, ARankThatIsNotThereMayBeOnAnotherHost) {
 }
 
 TEST(NearConnect, ADeathIsSeenByARankThatMayNotOpenTwoDescriptorsPerPeer) {
-    if (checks_take_descriptors) GTEST_SKIP() << checked_objects;
+    if (halocline_test::checks_take_descriptors) GTEST_SKIP() << halocline_test::why_descriptors_are_needed;
     node n(12);
     n.knows_pids = false; // so there is nothing to watch but sockets
     n.body = [](job_core& core) {

@@ -123,7 +123,9 @@ TYPED_TEST(FieldSpace, SumsOfSeveralVectorsHaveTheBitsOfEach) {
 
             for (std::size_t k = 0; k < lengths.size(); ++k) {
                 ASSERT_EQ(space.multi_dot(requests[k].v, *requests[k].x, alone[k]), comm::status::ok);
-                EXPECT_EQ(0, std::memcmp(alone[k].data(), products[k].data(), lengths[k] * sizeof(complex))) << k;
+                if (lengths[k] > 0) {
+                    EXPECT_EQ(0, std::memcmp(alone[k].data(), products[k].data(), lengths[k] * sizeof(complex))) << k;
+                }
             }
             for (std::size_t k = 0; k < v.size(); ++k) {
                 double norm = 0;
