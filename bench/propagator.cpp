@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is gained by solving for several right-hand sides at once?  scripts/bench.sh propagator [--np N]
 //
-// The same right-hand sides, in every round with each number of them at once, in turn; the set-up too, which takes as
-// many test vectors at once. The solutions must have the same bits. JSON lines: medians over the rounds of seconds for
-// all right-hand sides, on the slowest rank, and of the ratios to the first number within a round.
+// Solves for the same right-hand sides with each number of them at once, in turn, round after round. Before each solve
+// a set-up takes as many test vectors at once. The solutions must have the same bits. JSON lines: medians over the
+// rounds of seconds for all right-hand sides, on the slowest rank, and of the ratios to the first number within a
+// round.
 #include "support/command_line.hpp"
 #include "support/probed_facts.hpp"
 #include "support/solver_problem.hpp"
 #include "support/statistics.hpp"
 
 #include <halocline/amg/solver.hpp>
+#include <halocline/base/error.hpp>
 #include <halocline/lattice/random.hpp>
 #include <halocline_app/main.hpp>
 
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -115,13 +118,13 @@ int run(program& p, int argc, const char* const* argv) {
     facts.measured(a.git);
     facts.probe();
     std::vector<timings> seconds(a.at_once.size());
-    amg::solver_report last;
+    std::vector<amg::solver_report> last(a.at_once.size()); // of the first right-hand side
     for (int round = 0; round < a.rounds; ++round)
         for (std::size_t i = 0; i < a.at_once.size(); ++i) {
             options.at_once = a.at_once[i];
             amg::solver solver(j, cut, links, a.problem.op, options);
             std::vector<field>& to = round == 0 && i == 0 ? first : x;
-            last = take_turn(j, solver, to, b, seconds[i]).front();
+            last[i] = take_turn(j, solver, to, b, seconds[i]).front();
             if (&to == &x) j.collectively([&] { require_same(x, first); });
         }
 
@@ -131,8 +134,8 @@ int run(program& p, int argc, const char* const* argv) {
         line.add("rhs", a.right_hand_sides).add("ranks", j.ranks()).add("transport", j.transport());
         line.add("rounds", a.rounds).add("lattice", lattice::to_string(cut.global()));
         line.add("blocks", lattice::to_string(*options.blocks)).add("m0", a.problem.op.m0);
-        line.add("outer_iterations", last.outer.iterations);
-        line.add("coarse_iterations_average", last.coarse_iterations_average(), 2);
+        line.add("outer_iterations", last[i].outer.iterations);
+        line.add("coarse_iterations_average", last[i].coarse_iterations_average(), 2);
         for (const auto& [what, values] : seconds[i]) {
             std::vector<double> ratios;
             for (std::size_t r = 0; r < values.size(); ++r) ratios.push_back(values[r] / seconds[0][what][r]);

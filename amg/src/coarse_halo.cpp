@@ -8,7 +8,8 @@
 namespace halocline::amg {
 namespace {
 
-/// Up to `systems`, so dense that an exchange of fewer fields sends at most half as many again: 1, 2, 3, 4, 6, 8, 12, ...
+/// Up to `systems`, so dense that an exchange of fewer fields sends at most half as many again: 1, 2, 3, 4, 6, 8, 12,
+/// and so on.
 std::vector<int> fields_of_plans(int systems) {
     std::vector<int> sizes;
     for (int power = 1; power < systems; power *= 2) {

@@ -68,6 +68,14 @@ std::ptrdiff_t reals_of_matrix(int vectors, std::size_t directions) {
     return one;
 }
 
+/// Err: input_error.
+int checked_systems(int systems) {
+    if (systems < 1 || systems > solvers::most_systems)
+        throw input_error("coarse_operator: " + std::to_string(systems) + " systems; must be from 1 to " +
+                          std::to_string(solvers::most_systems));
+    return systems;
+}
+
 /// The number of this box's sites of global parity 0.
 int even_sites(const lattice::box& box) {
     int even = 0;
@@ -102,9 +110,9 @@ std::shared_ptr<const lattice::site_order> coarse_site_order(const lattice::deco
 
 coarse_operator::coarse_operator(const comm::job& j, const lattice::decomposition& coarse,
                                  std::shared_ptr<const lattice::site_order> order, int vectors, int systems)
-    : job_(j), order_(std::move(order)), rows_(2 * vectors), parities_(has_two_parities(coarse.global()) ? 2 : 1),
-      systems_(systems), origin_(coarse.local_box(j.rank()).origin), directions_(directions_of(coarse.global())),
-      block_reals_(reals_of_matrix(vectors, directions_.size())),
+    : order_(std::move(order)), rows_(2 * vectors), parities_(has_two_parities(coarse.global()) ? 2 : 1),
+      systems_(checked_systems(systems)), origin_(coarse.local_box(j.rank()).origin),
+      directions_(directions_of(coarse.global())), block_reals_(reals_of_matrix(vectors, directions_.size())),
       halo_(j, coarse, *order_, halo_shape(coarse.local_box(j.rank()))) {
     const lattice::box box = coarse.local_box(j.rank());
     j.collectively([&] {

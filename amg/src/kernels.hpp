@@ -50,8 +50,8 @@ struct product {
     const float* const* vectors; ///< [n][re, im] each
     std::ptrdiff_t offset;
 };
-/// For each system k: y = (keep ? y : 0) + sum_t A_t v_tk, all complex, y = ys[k] + offset and v as [n][re, im]. The bits
-/// of a system don't depend on the others.
+/// For each system k: y = (keep ? y : 0) + sum_t A_t v_tk, all complex, y = ys[k] + offset and v as [n][re, im]. The
+/// bits of a system don't depend on the others.
 /// Cost: reads every matrix once from memory; from cache once for each 4 systems, or 3 where there are only 16
 /// SIMD registers.
 void multiply(int n, std::span<const product> terms, std::span<float* const> ys, std::ptrdiff_t offset,

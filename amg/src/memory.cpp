@@ -61,8 +61,9 @@ coarse_bytes of_coarse_level(const solver_options& o, const lattice::coordinate&
 
 } // namespace
 
-memory_estimate estimate_memory(const lattice::decomposition& cut, int rank, const solver_options& options,
-                                int at_once) {
+memory_estimate estimate_memory(const lattice::decomposition& cut, int rank, const solver_options& given, int at_once) {
+    solver_options options = given;
+    if (!options.coarse_level) options.vectors = options.at_once = 1; // of what nothing reads then
     const lattice::box local = cut.local_box(rank);
     const lattice::coordinate block = options.blocks.value_or(default_blocks(cut.global())),
                               coarse = coarse_decomposition(cut, block).global();
@@ -73,7 +74,8 @@ memory_estimate estimate_memory(const lattice::decomposition& cut, int rank, con
                coarse_sites = static_cast<double>(local.volume()) / static_cast<double>(lattice::volume(block));
     const coarse_bytes coarse_level = of_coarse_level(options, coarse, directions);
     return {.made = places * (of_fine_level(options) + of_system(options)) + coarse_sites * coarse_level.made,
-            .set_up = places * of_set_up(options, directions) + coarse_sites * coarse_level.set_up,
+            .set_up =
+                given.coarse_level ? places * of_set_up(options, directions) + coarse_sites * coarse_level.set_up : 0,
             .solves = places * of_system(options) * (at_once - 1)};
 }
 

@@ -38,7 +38,7 @@ std::int64_t most_vectors(const lattice::coordinate& block) {
 }
 
 std::vector<int> even_groups(int count, int most) {
-    const int groups = (count + most - 1) / most;
+    const int groups = count / most + (count % most != 0 ? 1 : 0);
     std::vector<int> sizes;
     for (int g = 0; g < groups; ++g) sizes.push_back(count / groups + (g < count % groups ? 1 : 0));
     return sizes;

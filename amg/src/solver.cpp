@@ -7,6 +7,7 @@
 #include <halocline/base/short_list.hpp>
 #include <halocline/base/stopwatch.hpp>
 #include <halocline/lattice/field_shape.hpp>
+#include <halocline/solvers/fgmres.hpp>
 
 #include <algorithm>
 #include <array>
@@ -117,11 +118,10 @@ void solver::setup() {
 }
 
 void solver::make_room(std::size_t systems) {
-    while (systems_.size() < systems) {
-        x32_.emplace_back(d_.order(), lattice::spinor_components);
-        b32_.emplace_back(d_.order(), lattice::spinor_components);
+    while (x32_.size() < systems) x32_.emplace_back(d_.order(), lattice::spinor_components);
+    while (b32_.size() < systems) b32_.emplace_back(d_.order(), lattice::spinor_components);
+    while (systems_.size() < systems)
         systems_.push_back({{space_, options_.restart_length}, space_.make(), space_.make()});
-    }
 }
 
 void solver::check_call(fields x, const_fields b) const {
@@ -199,13 +199,15 @@ void solver::solve_together(fields x, const_fields b, std::span<solver_report> r
         return comm::status::ok;
     };
     // An iteration of several is told when the next one begins: it has the largest of their residuals.
-    progress now{.where = progress::phase::solve, .systems = static_cast<int>(b.size()), .milestone = true};
+    progress now{.where = progress::phase::solve, .milestone = true};
     const auto tell = [&] {
         if (tell_ && now.step > 0) tell_(now);
         now.step = 0;
     };
     const auto on_iteration = [&](const solvers::iteration_event& e) {
-        now.residual = now.step == 0 ? e.residual : std::max(now.residual, e.residual);
+        const bool is_first = now.step == 0;
+        now.residual = is_first ? e.residual : std::max(now.residual, e.residual);
+        now.systems = is_first ? 1 : now.systems + 1;
         now.step = e.iteration;
         if (b.size() == 1) tell();
     };

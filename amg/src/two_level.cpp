@@ -9,6 +9,7 @@
 #include <halocline/base/stopwatch.hpp>
 #include <halocline/lattice/field_shape.hpp>
 #include <halocline/lattice/random.hpp>
+#include <halocline/solvers/fgmres.hpp>
 
 #include <algorithm>
 #include <array>
@@ -45,9 +46,9 @@ auto pointers_to(std::span<Field> fields) noexcept {
 
 /// Err: input_error.
 void require_room(const char* who, std::size_t x, std::size_t b, std::size_t most) {
-    if (x == b && x <= most) return;
+    if (x == b && x >= 1 && x <= most) return;
     throw input_error(std::string(who) + ": " + std::to_string(x) + " fields x and " + std::to_string(b) +
-                      " fields b; must be equally many, at most " + std::to_string(most));
+                      " fields b; must be equally many, 1 to " + std::to_string(most));
 }
 
 /// Systems of one cycle: right-hand sides of a solve, or test vectors in the set-up.

@@ -8,8 +8,8 @@
 
 namespace halocline::app {
 
-/// The fields of a rank at the peak, in the set-up or while right-hand sides are iterated together: as many as if its
-/// host had this one's vectors. The program itself and its messages, some 20 MB, come on top.
+/// The fields of a rank at the peak, in the set-up or while right-hand sides are iterated together: as many as if SIMD
+/// vectors were as wide on its host as here. The program itself and its messages, some 20 MB, come on top.
 double bytes_of_rank(const settings& s, const lattice::decomposition& cut, const lattice::coordinate& blocks, int rank);
 
 /// Refuses a lattice for which the memory of a host does not suffice, before its kernel kills a rank for it: the fields

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What benches of the multigrid solve: a gauge configuration, cut over the ranks, an operator, and a set-up.
+// The problem that a bench of the multigrid solves: a gauge configuration, cut over the ranks, and an operator.
 #pragma once
 
 #include <halocline/amg/solver.hpp>
 #include <halocline/comm/job.hpp>
 #include <halocline/dirac/gauge_configuration.hpp>
 #include <halocline/dirac/padded_links.hpp>
+#include <halocline/dirac/wilson_parameters.hpp>
 #include <halocline/lattice/decomposition.hpp>
+#include <halocline/lattice/gauge_file.hpp>
 #include <halocline_app/demo_configuration.hpp>
 #include <halocline_app/main.hpp>
 
@@ -18,7 +20,7 @@
 
 namespace halocline::bench {
 
-/// Options of a command line.
+/// What a command line may choose.
 struct solver_problem_options {
     std::string gauge;
     dirac::wilson_parameters op;
@@ -33,7 +35,7 @@ struct solver_problem_options {
     }
 };
 
-/// The links of this rank's box.
+/// The cut, and the links of this rank's box.
 struct solver_problem {
     lattice::decomposition cut; ///< on block boundaries
     dirac::padded_links links;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Halocline for C: jobs, windows between two ranks, halo plans, global sums, the multigrid solver. One header, C11. Each
- * part names the C++ header with the details; docs/ describes the whole. Examples: apps/halo_c/halo_c.c, and for the
- * solver c/README.md.
+/* Halocline for C: jobs, windows between two ranks, halo plans, global sums, the multigrid solver. One header, C11.
+ * Each part names the C++ header with the details; docs/ describes the whole. Examples: apps/halo_c/halo_c.c, and for
+ * the solver c/README.md.
  *
  * A function that can fail returns a halocline_status; halocline_error() then has the text, for the calling thread. No
  * exception leaves a function. Handles may be freed in any order; freeing NULL does nothing. "Collective" functions are
@@ -225,9 +225,10 @@ typedef enum halocline_spin_basis {
 typedef void (*halocline_progress)(void* context, const char* line, int milestone);
 
 /* D x = b for the Wilson-clover operator
- *   D = (4 + m0) - 1/2 sum_mu [(1 - gamma_mu) U_mu(x) psi(x+mu) + (1 + gamma_mu) U_mu(x-mu)^+ psi(x-mu)] + csw * clover.
- * Dimensions are x, y, z, t. Members that are 0 mean the default, but global has none, and m0 and csw are taken as
- * they are. Equal on all ranks, except for progress and context. */
+ *   D = (4 + m0) - 1/2 sum_mu [(1 - gamma_mu) U_mu(x) psi(x+mu) + (1 + gamma_mu) U_mu(x-mu)^+ psi(x-mu)]
+ *       + csw * clover.
+ * Dimensions are x, y, z, t. Members that are 0 mean the default, but global has none, and m0 and csw are taken as they
+ * are. Equal on all ranks, except for progress and context. */
 typedef struct halocline_solver_options {
     int global[4];               /* extents of the lattice */
     int rank_grid[4];            /* ranks per dimension; all 0: chosen. Ranks own whole blocks */
@@ -262,10 +263,10 @@ typedef struct halocline_solve_report {
  * first[mu] <= x[mu] < first[mu] + extent[mu]. Local. */
 halocline_status halocline_solver_box(halocline_job* job, const halocline_solver_options* options, int first[4],
                                       int extent[4]);
-/* Makes the solver and its hierarchy, which takes as long as several solves. links: [site][mu][row][column][re, im], the
- * sites of this rank's box, x fastest, mu = x, y, z, t; U_mu(x) acts on the column of colours at x + mu. They are copied,
- * and may miss SU(3) by 1e-5 at most; those that leave an open boundary may be zero. HALOCLINE_INPUT_ERROR also where no hierarchy can be made for these links and
- * parameters. Collective. */
+/* Makes the solver and its hierarchy, which takes as long as several solves. links: [site][mu][row][column][re, im],
+ * the sites of this rank's box, x fastest, mu = x, y, z, t; U_mu(x) acts on the column of colours at x + mu. They are
+ * copied, and may miss SU(3) by 1e-5 at most; those that leave an open boundary may be zero. HALOCLINE_INPUT_ERROR also
+ * where no hierarchy can be made for these links and parameters. Collective. */
 halocline_status halocline_solver_create(halocline_job* job, const halocline_solver_options* options,
                                          const double* links, halocline_solver** solver);
 void halocline_solver_free(halocline_solver* solver);
@@ -273,10 +274,11 @@ void halocline_solver_free(halocline_solver* solver);
  * Not converging is no failure: look at the report, which may be NULL. Collective. */
 halocline_status halocline_solver_solve(halocline_solver* solver, double* x, const double* b,
                                         halocline_solve_report* report);
-/* The same for several right-hand sides, options.at_once of them iterated together: they share the coarse level's messages
- * and global sums. Each solution has the bits that it has alone. x and b are `count` arrays each, equally many on all
- * ranks; x[k] may be b[k]. reports: `count` of them, or NULL. Memory: for each that is iterated at once 20 KB per site,
- * kept for later calls. If it fails, later x may not have been written. Collective. */
+/* The same for several right-hand sides, up to options.at_once of them iterated together: they share global sums, the
+ * coarse level's messages, and the reading of its matrices. Each solution has the bits that it has alone. x and b are
+ * `count` arrays each, equally many on all ranks; x[k] may be b[k], all others are distinct. reports: `count` of them,
+ * or NULL. Memory: 20 KB per site for each beyond the first that is iterated with others, kept for later calls. If it
+ * fails, some x may have been written. Collective. */
 halocline_status halocline_solver_solve_several(halocline_solver* solver, int count, double* const* x,
                                                 const double* const* b, halocline_solve_report* reports);
 /* y = D x by the plain operator, several times slower than the solver's: to compare conventions, and to check a

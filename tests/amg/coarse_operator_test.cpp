@@ -246,15 +246,16 @@ TEST(CoarseOperator, SendsAtMostHalfAsManyFieldsAgain) {
 
         EXPECT_EQ(d.apply(to, from), comm::status::misused); // one too many
         EXPECT_EQ(d.apply(std::span(to).first(2), std::span(from).first(1)), comm::status::misused);
+        EXPECT_EQ(d.apply(std::span(to).first(0), std::span(from).first(0)), comm::status::misused);
         std::vector<lattice::field<float>> fine_x, fine_b;
         for (int k = 0; k < 12; ++k) {
             fine_x.push_back(p.fine_field());
             fine_b.push_back(p.fine_field());
         }
         EXPECT_EQ(halocline_test::refusal([&] { (void)p.hierarchy.cycle(fine_x, fine_b); }),
-                  "two_level: 12 fields x and 12 fields b; must be equally many, at most 11");
+                  "two_level: 12 fields x and 12 fields b; must be equally many, 1 to 11");
         EXPECT_EQ(halocline_test::refusal([&] { (void)p.hierarchy.coarse_level()(y, std::span(x).first(2)); }),
-                  "coarse_solver: 12 fields x and 2 fields b; must be equally many, at most 11");
+                  "coarse_solver: 12 fields x and 2 fields b; must be equally many, 1 to 11");
         expect_ok(d.apply(y[0], x[0])); // still good
     });
 }
@@ -429,6 +430,16 @@ TEST(CoarseOperator, TellsOfAPeerThatLeavesBeforeTheFirstExchange) {
         lattice::field<float> x(d.half_order(), d.components()), y(d.half_order(), d.components());
         return d.apply_schur(y, x);
     });
+}
+
+TEST(CoarseOperator, RefusesMoreSystemsThanOneSolveHas) {
+    const comm::job j = comm::job::single();
+    const auto coarse =
+        amg::coarse_decomposition(lattice::decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1}), {2, 2, 2, 2});
+    for (const int systems : {0, 17})
+        EXPECT_EQ(halocline_test::refusal(
+                      [&] { amg::coarse_operator(j, coarse, amg::coarse_site_order(coarse, 0), 4, systems); }),
+                  "coarse_operator: " + std::to_string(systems) + " systems; must be from 1 to 16");
 }
 
 TEST(CoarseDecomposition, CutInsideABlockNamesTheGridsThatWouldDo) {

@@ -127,10 +127,10 @@ TEST(Solver, OfSeveralRightHandSidesGivesTheBitsOfEach) {
             EXPECT_EQ(reports[3].outer.iterations, 0);
             EXPECT_EQ(reports[0].at_once, at_once);
             EXPECT_EQ(reports[4].at_once, at_once == 5 ? 5 : 1); // 5 are 2 + 2 + 1
-            if (at_once == 5) { // one progress for each step of all, with those that are left
+            if (at_once == 5) {                                  // one progress for each step that any takes
                 ASSERT_EQ(seen.size(), static_cast<std::size_t>(longest));
-                EXPECT_EQ(seen.front().systems, 5);
-                EXPECT_EQ(amg::to_string(seen.front()).find("iteration 1: residuals of 5 solves up to "), 0U);
+                EXPECT_EQ(seen.front().systems, 4); // one needs none
+                EXPECT_EQ(amg::to_string(seen.front()).find("iteration 1: residuals of 4 solves up to "), 0U);
                 EXPECT_EQ(seen.back().step, longest);
                 EXPECT_LE(seen.back().residual, options.tolerance);
             }

@@ -9,7 +9,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -67,7 +70,7 @@ struct several {
             return status::ok;
         };
     }
-    /// A diagonal, which differs from call to call as preconditioners may, but not between systems.
+    /// A diagonal.
     [[nodiscard]] static auto scaling() {
         return [](fields z, const_fields r) {
             for (std::size_t k = 0; k < r.size(); ++k)

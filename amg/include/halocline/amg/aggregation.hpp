@@ -39,7 +39,8 @@ class aggregation {
     void prolong(std::span<lattice::field<float>> y, std::span<const lattice::field<float>> x) noexcept;
     /// x = P^dagger y.  Cost: reads P once.
     void restrict(lattice::field<float>& x, const lattice::field<float>& y) noexcept { restrict({&x, 1}, {&y, 1}); }
-    /// x = P^dagger y of each, of up to solvers::most_systems.  Cost: reads P once from memory, for each 4 fields once from cache.
+    /// x = P^dagger y of each, of up to solvers::most_systems.  Cost: reads P once from memory, for each 4 fields once
+    /// from cache.
     void restrict(std::span<lattice::field<float>> x, std::span<const lattice::field<float>> y) noexcept;
     /// Up to 4 fields y, and their restrictions x. With `face_mask` != 0 the fields are known to vanish except at the
     /// sites next to those faces of the blocks (bit face.index()); only these are read.

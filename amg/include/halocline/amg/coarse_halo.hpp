@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The coarse level's exchange between ranks: the surface sites of one parity, of several fields in one message per face.
-// These messages are small and frequent: they dominate the cost of a coarse-grid solve over a network.
+// The coarse level's exchange between ranks: the surface sites of one parity, of several fields in one message per
+// face. These messages are small and frequent: they dominate the cost of a coarse-grid solve over a network.
 #pragma once
 
 #include <halocline/base/short_list.hpp>
@@ -21,7 +21,7 @@
 
 namespace halocline::amg {
 
-/// Fields are [site][component], stored by parity: the even sites of the rank first, if there are parities.
+/// Its plans. Fields are [site][component], stored by parity: the even sites of the rank first, if there are parities.
 class coarse_halo {
   public:
     struct shape {
@@ -29,7 +29,7 @@ class coarse_halo {
         int components = 0;        ///< reals per site
         int parities = 1;          ///< 1: all sites travel together
         int even_sites = 0;        ///< of this rank; all of them if there are no parities
-        int systems = 1;           ///< the most fields of an exchange
+        int systems = 1;           ///< the most fields of an exchange, 1 to solvers::most_systems
     };
     /// Where the ghosts of each field begin, by face.index().
     using ghosts = std::array<short_list<const float*, solvers::most_systems>, lattice::faces>;

@@ -41,10 +41,10 @@ std::shared_ptr<const lattice::site_order> coarse_site_order(const lattice::deco
 class coarse_operator {
   public:
     /// Collective.  `coarse` is what coarse_decomposition() returned, `order` what coarse_site_order() returned.
-    /// Err: on every rank: input_error: so many vectors that a site's matrices have more than 2^31 - 1 numbers
-    /// (option_ranges::vectors are few enough); out_of_memory; job_error.
-    /// `systems`: the most fields that one call takes.
-    /// Memory: for each of them a coarse field; slab memory for the surfaces of up to three times as many.
+    /// `systems`: the most fields that one call takes, 1 to solvers::most_systems.
+    /// Err: on every rank: input_error: another number of systems; so many vectors that a site's matrices have more
+    /// than 2^31 - 1 numbers (option_ranges::vectors are few enough); out_of_memory, slab_full; job_error.
+    /// Memory: for each system two half fields; plans for up to four times as many.
     coarse_operator(const comm::job& j, const lattice::decomposition& coarse,
                     std::shared_ptr<const lattice::site_order> order, int vectors, int systems = 1);
 
@@ -70,7 +70,7 @@ class coarse_operator {
 
     // On several fields at once, each of another system: they share messages and the reading of D_c. The bits of one
     // don't depend on the others.
-    // Shape: as many y as x (and b), up to `systems`, all distinct; else misused.
+    // Pre: all are distinct.  Err: misused: as many y as x (and b), 1 to `systems`, are needed.
     using fields = std::span<lattice::field<float>* const>;
     using const_fields = std::span<const lattice::field<float>* const>;
 
@@ -146,9 +146,8 @@ class coarse_operator {
     void list_terms(const lattice::decomposition& coarse, const lattice::box& box);
 
     // Steps of an application.
-    /// Whether there is room for so many fields.
     [[nodiscard]] bool takes(std::size_t y, std::size_t x) const noexcept {
-        return y == x && x <= static_cast<std::size_t>(systems_);
+        return y == x && x >= 1 && x <= static_cast<std::size_t>(systems_);
     }
     /// The first site of a parity in each of these fields.
     [[nodiscard]] pointers sites_of(int parity, fields xs) const noexcept;
@@ -169,7 +168,7 @@ class coarse_operator {
         bool add = false;                       ///< to what y holds
     };
     /// y = [y +] links x [+ diagonal own] on the sites of one parity.
-    /// Pre: the exchange of the other parity was started; of 0 if there are none.
+    /// Pre: the exchange of the other parity was started; that of all sites if there are no parities.
     [[nodiscard]] comm::status hop(int target_parity, const hop_operands& f) noexcept;
     void add_hops_from(const coarse_halo::ghosts& ghosts, const sublattice& now, std::span<float* const> y) noexcept;
     /// y = -D_oo^-1 x on odd sites.
@@ -178,7 +177,6 @@ class coarse_operator {
                                 const lattice::field<float>& v, dirac::wilson_clover<float>& d) const;
     void set_columns(std::span<const lattice::field<float>> columns, int first_column, int link) noexcept;
 
-    comm::job job_;
     std::shared_ptr<const lattice::site_order> order_, half_;
     int rows_ = 0;     ///< N_c
     int parities_ = 1; ///< 2: bipartite

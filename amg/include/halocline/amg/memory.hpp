@@ -15,9 +15,10 @@ struct memory_estimate {
     double solves = 0; ///< besides, once it has solved for as many right-hand sides at once
 };
 
-/// That of a solver for this cut, if the rank's host has this one's vectors. `at_once`: right-hand sides that are iterated
-/// together, at most options.at_once.
-/// Err: input_error: blocks that don't divide the lattice.  Cost: nothing is made.
+/// That of a solver for this cut, if SIMD vectors are as wide on the rank's host as here. `at_once`: right-hand sides
+/// that are iterated together, 1 to options.at_once.
+/// Err: input_error: blocks that don't divide the lattice, cuts inside blocks, a lane width that blocks don't allow.
+/// Cost: nothing is made.
 memory_estimate estimate_memory(const lattice::decomposition& cut, int rank, const solver_options& options,
                                 int at_once = 1);
 

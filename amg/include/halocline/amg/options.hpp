@@ -6,7 +6,7 @@
 #include <halocline/comm/transport_counts.hpp>
 #include <halocline/lattice/geometry.hpp>
 #include <halocline/solvers/concepts.hpp>
-#include <halocline/solvers/fgmres.hpp>
+#include <halocline/solvers/fgmres_workspace.hpp>
 #include <halocline/solvers/solve_report.hpp>
 
 #include <algorithm>
@@ -29,8 +29,8 @@ std::int64_t most_vectors(const lattice::coordinate& block);
 /// GMRES sums all products with its basis in one global_sum, two numbers per vector.
 inline constexpr int longest_restart = 510;
 
-/// The numbers that a global_sum for a solve should hold: those of the longest iteration of all systems, if one holds as
-/// many.
+/// The numbers that a global_sum for a solve should hold: those of the last iteration of all systems, but never more
+/// than a sum can hold.
 constexpr int values_per_sum(int restart_length, int systems) {
     return std::min(systems * solvers::values_per_sum(restart_length), solvers::values_per_sum(longest_restart));
 }
@@ -55,6 +55,7 @@ struct option_ranges {
 inline constexpr option_ranges ranges{};
 
 /// The sizes of the fewest groups of at most `most`, as equal as can be, the largest first: 6 are 3 and 3 of at most 4.
+/// None for a count of 0.  Pre: count >= 0, most >= 1.
 std::vector<int> even_groups(int count, int most);
 
 /// Each in its range (ranges). Equal on every rank, except for lane_width.
@@ -69,9 +70,9 @@ struct solver_options {
     int coarse_max_restarts = 5; ///< at most coarse_max_restarts * coarse_restart_length iterations
     bool coarse_level = true;    ///< false: only the smoother
     std::uint64_t seed = 1;      ///< for the random test vectors
-    /// Right-hand sides that solve() iterates at once, and test vectors in the set-up. They share the coarse level's
-    /// messages, its sums, and the reading of D_c. Each right-hand side needs a basis of its own for the outer solver,
-    /// made when it is first needed. Changes no bits.
+    /// Right-hand sides that solve() iterates together, and test vectors in the set-up. They share global sums, the
+    /// coarse level's messages, and the reading of D_c and P. Each right-hand side needs a basis of its own for the
+    /// outer solver, made when it is first needed. Changes no bits.
     int at_once = 8;
     int lane_width = 0; ///< sites per SIMD group, 1, 4, 8 or 16; 0: dirac::preferred_lane_width()
 
@@ -89,8 +90,8 @@ struct progress {
     phase where{};
     int step = 0;           ///< 1, 2, ...
     int steps = 0;          ///< in the set-up; 0 while solving
-    double residual = 0;    ///< relative, of the solve; of several the largest of those that took this step
-    int systems = 1;        ///< right-hand sides that are iterated together, solved for or not
+    double residual = 0;    ///< relative, of the solve; of several the largest
+    int systems = 1;        ///< right-hand sides that took this step together: those that were not yet solved for
     bool milestone = false; ///< worth a line in a log: the end of a set-up step, every outer iteration
 };
 /// One line, without a line feed: "set-up: iteration 2 of 4", "iteration 7: residual 1.200e-05", or, of several

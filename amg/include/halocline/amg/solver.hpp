@@ -16,7 +16,7 @@
 #include <halocline/lattice/decomposition.hpp>
 #include <halocline/lattice/field.hpp>
 #include <halocline/lattice/geometry.hpp>
-#include <halocline/solvers/fgmres.hpp>
+#include <halocline/solvers/fgmres_workspace.hpp>
 #include <halocline/solvers/field_space.hpp>
 
 #include <cstddef>
@@ -41,7 +41,8 @@ class solver {
     /// Err: on every rank: no_hierarchy: the operator's site-local term is singular, as for m0 = -4 and csw = 0;
     /// input_error (an option out of range, or that differs between ranks; links and parameters that
     /// dirac::wilson_clover refuses; cuts inside blocks, with the rank grids that would do; a cut over another
-    /// number of ranks; blocks that don't divide the lattice; too many vectors for a block); out_of_memory; job_error.
+    /// number of ranks; blocks that don't divide the lattice; too many vectors for a block); out_of_memory, slab_full;
+    /// job_error.
     solver(const comm::job& j, const lattice::decomposition& cut, const dirac::padded_links& links,
            const dirac::wilson_parameters& p, const solver_options& options = {});
 
@@ -60,12 +61,12 @@ class solver {
     /// Solves D x_k = b_k for several right-hand sides, options.at_once of them in lockstep: each has the bits that it
     /// has alone. Returns a report for each.  Collective.
     /// Shape: as many x as b, on every rank; all distinct.
-    /// Err: as above, before the first is solved for; input_error for another number.
+    /// Err: as above, and input_error for another number, before the first is solved for; out_of_memory.
     /// Memory: for each that is iterated at once (2 * restart_length + 4) * 192 bytes per site, kept for later calls.
     std::vector<solver_report> solve(std::span<lattice::field<double>* const> x,
                                      std::span<const lattice::field<double>* const> b);
 
-    /// Right-hand sides that one call iterates together.
+    /// The most right-hand sides that are iterated together.
     [[nodiscard]] int at_once() const { return options_.at_once; }
     [[nodiscard]] const lattice::coordinate& blocks() const { return d_.order()->blocks()->block; }
 

@@ -16,7 +16,7 @@
 #include <halocline/lattice/decomposition.hpp>
 #include <halocline/lattice/field.hpp>
 #include <halocline/lattice/geometry.hpp>
-#include <halocline/solvers/fgmres.hpp>
+#include <halocline/solvers/fgmres_workspace.hpp>
 #include <halocline/solvers/field_space.hpp>
 
 #include <cstdint>
@@ -30,18 +30,19 @@ namespace halocline::amg {
 class coarse_solver {
   public:
     /// `d` outlives the solver. Collective.
-    /// `rank_order`: of d's decomposition, for the global sums.  `systems`: the most that one call solves, and d takes.
+    /// `rank_order`: of d's decomposition, for the global sums.
+    /// `systems`: the most that one call solves. `d` was made for as many, or more.
     /// Err: on every rank: out_of_memory; job_error.
     coarse_solver(const comm::job& j, coarse_operator& d, const solver_options& options,
                   std::span<const int> rank_order = {}, int systems = 1);
 
-    /// Collective.  Reaching the iteration limit is not a failure here; NaN and infinity, in b or met on the way, make
-    /// an x of NaN, which the outer solver notices.
+    /// Collective.  Pre: d is defined, and its odd sites inverted.  Reaching the iteration limit is not a failure here;
+    /// NaN and infinity, in b or met on the way, make an x of NaN, which the outer solver notices.
     [[nodiscard]] comm::status operator()(lattice::field<float>& x, const lattice::field<float>& b) {
         return (*this)({&x, 1}, {&b, 1});
     }
     /// Several in lockstep: the bits of each are those that it has alone.
-    /// Err: input_error: more than `systems`, or another number of x than of b.
+    /// Err: input_error: none, more than `systems`, or another number of x than of b.
     [[nodiscard]] comm::status operator()(std::span<lattice::field<float>> x, std::span<const lattice::field<float>> b);
 
     /// Costs since the last reset, seconds and counts of this rank.
@@ -78,7 +79,8 @@ class two_level {
     void setup(const progress_callback& tell = {});
 
     /// x = one cycle on D x = b.  Collective.  Pre: setup().
-    /// Err: input_error: a field that D does not take, more fields than options.at_once; a bad status of an exchange or a sum.
+    /// Err: input_error: a field that D does not take; none, more than options.at_once, or another number of x than of
+    /// b; a bad status of an exchange or a sum.
     [[nodiscard]] comm::status cycle(lattice::field<float>& x, const lattice::field<float>& b) {
         return cycle({&x, 1}, {&b, 1});
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // FGMRES(m): flexible, right-preconditioned, restarted; and GMRES(m), which is FGMRES(m) without a preconditioner. Of
-// one system, or of several in lockstep: each takes the steps that it would take alone, and all share the calls of A and
-// M and the global sums. (Not a block Krylov method: no system profits from the space of another.)
-// One global sum per iteration (two if cancellation shows) of up to values_per_sum(m) numbers; no allocation but the
-// history's once the workspace exists.
+// one system, or of several in lockstep: each takes the steps that it would take alone, and all share the calls of A
+// and M and the global sums. (Not a block Krylov method: no system profits from the space of another.) One global sum
+// per iteration (two if cancellation shows) of up to values_per_sum(m) numbers; no allocation but the history's once
+// the workspace exists.
 // Ref: Y. Saad, A flexible inner-outer preconditioned GMRES algorithm, SIAM J. Sci. Comput. 14 (1993) 461 [Saad1993];
 //      Y. Saad, Iterative methods for sparse linear systems, 2nd ed., SIAM 2003, algorithms 6.9, 9.6 [Saad2003].
 #pragma once
@@ -43,7 +43,8 @@ solve_report gmres_of_one(S& space, A& a, M& m, const V& b, V& x, fgmres_workspa
     return report;
 }
 
-/// Err: input_error: more systems than most_systems, another number of reports, different restart lengths.
+/// Err: input_error: more systems than most_systems, another number of reports, different restart lengths; for a
+/// preconditioned solve workspaces without room for one.
 template <class V>
 void check_systems(const char* what, std::span<const one_system<V>> systems, std::size_t reports, bool preconditioned) {
     if (systems.size() > most_systems || systems.size() != reports)
@@ -83,8 +84,9 @@ requires linear_operator<A, V> && preconditioner<M, V>
 /// Solves A x = b without a preconditioner: for coarse grids. With options.verify = false it stops on the recurrence.
 /// Pre:  vectors of the workspace were made by `space`; it need not be flexible.
 /// Err:  input_error: as fgmres(), but any workspace will do; what the operations of `space` and A throw.
-/// Cost: per iteration one A and one global sum (two with reorthogonalisation) if it holds values_per_sum(m); besides, a
-///       sum for ||b||, and for each true residual (at a restart, and at the end if options.verify) one A and one sum.
+/// Cost: per iteration one A and one global sum (two with reorthogonalisation) if it holds values_per_sum(m); besides,
+///       a sum for ||b||, and for each true residual (at a restart, and at the end if options.verify) one A and one
+///       sum.
 /// Ref:  [Saad2003] algorithm 6.9 with sec. 6.5.3.
 template <class V, vector_space<V> S, class A, class Callback = silent>
 requires linear_operator<A, V>
@@ -94,14 +96,15 @@ requires linear_operator<A, V>
     return detail::gmres_of_one(space, a, none, b, x, work, options, on_iteration);
 }
 
-/// fgmres() for several systems, in lockstep: A x_k = b_k. Each takes the steps, and gives the bits, that it would alone,
-/// if A, M and `space` do. A system that has ended no longer takes part in the calls.  Collective.
-/// Name V: fgmres_together<V>(space, a, m, systems, reports).
+/// fgmres() for several systems, in lockstep: A x_k = b_k. Each takes the steps, and gives the bits, that it would
+/// alone, if A, M and `space` do. A system that has ended no longer takes part in the calls.  Collective.
+/// Name V, fgmres_together<V>(space, a, m, systems, reports), unless `systems` is a span of const systems.
 /// Shape: reports[k] is of systems[k], up to most_systems of them, whose vectors and workspaces are distinct.
 /// Callback: iteration_event::system is k.
-/// Err:  input_error: more systems than that; workspaces for gmres() only, or for different restart lengths; as fgmres().
-/// Cost: per step one call of M and one of A for all, one global sum (two if any reorthogonalises) if it holds that many
-///       numbers; as fgmres() for each.
+/// Err:  input_error: more systems than that; workspaces for gmres() only, or for different restart lengths; as
+/// fgmres().
+/// Cost: per step one call of M and one of A for all, one global sum (two if any reorthogonalises) if it holds that
+///       many numbers; as fgmres() for each.
 template <class V, vector_space<V> S, class A, class M, class Callback = silent>
 requires operator_on_several<A, V> && operator_on_several<M, V>
 void fgmres_together(S& space, A&& a, M&& m, std::span<const one_system<V>> systems, std::span<solve_report> reports,

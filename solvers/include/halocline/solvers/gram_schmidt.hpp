@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One step of Arnoldi's orthonormalisation, of one basis or of several at once: classical Gram-Schmidt, all products and
-// norms in one global sum, repeated once if cancellation shows ("twice is enough", Kahan; [Parlett1998] sec. 6.9,
+// One step of Arnoldi's orthonormalisation, of one basis or of several at once: classical Gram-Schmidt, all products
+// and norms in one global sum, repeated once if cancellation shows ("twice is enough", Kahan; [Parlett1998] sec. 6.9,
 // [Giraud2005]).
 #pragma once
 
@@ -17,7 +17,6 @@ namespace halocline::solvers {
 
 /// The result of orthonormalise().
 struct orthonormalised {
-    comm::status communication = comm::status::ok;
     bool finite = true;    ///< false: NaN or infinity among the products
     double next = 0;       ///< h_{j+1,j}; exactly 0 if w lies in the span of the basis to working precision
     bool repeated = false; ///< a second pass (and a second global sum) was needed
@@ -129,16 +128,6 @@ template <class V, vector_space<V> S>
     if (s != comm::status::ok) return s;
     for (orthonormalisation<V>* step : repeated.values()) detail::second_pass(space, *step);
     return s;
-}
-
-/// One such step.
-template <class V, vector_space<V> S>
-[[nodiscard]] orthonormalised orthonormalise(S& space, std::span<V> vectors, std::span<complex> h,
-                                             std::span<complex> scratch, double eta) {
-    orthonormalisation<V> step{vectors, h, scratch};
-    orthonormalisation<V>* const one = &step;
-    step.result.communication = orthonormalise(space, std::span(&one, 1), eta);
-    return step.result;
 }
 
 } // namespace halocline::solvers

@@ -65,6 +65,7 @@ class lockstep {
     using state = gmres_state<V>;
 
   public:
+    /// Pre: at most most_systems, whose workspaces have one restart length.
     /// Err: input_error: options that no solve can be made with; a workspace that is too short.
     lockstep(S& space, A& a, M& m, std::span<const one_system<V>> systems, const fgmres_options& options,
              Callback& on_iteration)
@@ -76,6 +77,7 @@ class lockstep {
         }
     }
 
+    /// Once. reports[k] is of systems[k].
     void solve(std::span<solve_report> reports) {
         reports_ = reports;
         if (!begin()) return fail();

@@ -50,7 +50,7 @@ struct solve_report {
     int matvecs = 0;
     int preconditioner_applications = 0;
     int reorthogonalisations = 0;
-    double seconds = 0;          ///< also of the other systems, while it was solved together with them
+    double seconds = 0; ///< from begin to end of this system; of several, with the steps of the others meanwhile
     std::vector<double> history; ///< relative recurrence residual after each iteration
 
     [[nodiscard]] bool converged() const { return status == solve_status::converged; }

@@ -55,7 +55,8 @@ class solve_run {
     /// Solves A x = b: computes the true residual r = b - A x, lets cycle(||r||) improve x from it, and starts again,
     /// until the residual meets the tolerance or there is no point in going on.
     /// `cycle` returns a cycle_end, and may overwrite r. `undo` makes x what it was when the last cycle began, if that
-    /// was not at x = 0; false: it can't. A last cycle that made the residual grow is undone when the solve is given up.
+    /// was not at x = 0; false: it can't. A last cycle that made the residual grow is undone when the solve is given
+    /// up.
     template <class V, vector_space<V> S, class A, class Cycle, class Undo = keeps_no_start>
     [[nodiscard]] solve_report repeat(S& space, A& a, const V& b, V& x, V& r, Cycle&& cycle, Undo&& undo = {}) {
         double rho = 0;
