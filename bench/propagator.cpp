@@ -30,7 +30,7 @@ using field = lattice::field<double>;
 
 struct arguments {
     bench::solver_problem_options problem;
-    std::string git = bench::measured_git();
+    std::string transport, git = bench::measured_git();
     int rounds = 3, right_hand_sides = 12, block = 0;
     std::vector<int> at_once{1, 4, 8, 12};
 };
@@ -45,6 +45,7 @@ arguments read_command_line(const program& p, int argc, const char* const* argv)
         ->check(CLI::Range(amg::ranges.at_once.least, amg::ranges.at_once.most));
     cli.add_option("--block", a.block, "extent of blocks in all dimensions (default: chosen)")
         ->check(CLI::Range(1, 64));
+    cli.add_option("--transport", a.transport, "of all messages, such as ofi (default: the job's choice)");
     cli.add_option("--git", a.git, "version to put on record (default: $HALOCLINE_BENCH_GIT)");
     bench::later_replaces_earlier(cli);
     p.parse(cli, argc, argv);
@@ -105,7 +106,10 @@ void require_same(const std::vector<field>& x, const std::vector<field>& first) 
 
 int run(program& p, int argc, const char* const* argv) {
     arguments a = read_command_line(p, argc, argv);
-    const comm::job& j = p.join();
+    comm::job_options of_job;
+    if (!a.transport.empty()) of_job.transports = {a.transport};
+    const comm::job& j = p.join(of_job);
+    if (!a.transport.empty()) bench::require_transport(j, a.transport);
     const auto [cut, links] = bench::load(p, j, a.problem);
     amg::solver_options options = a.problem.solver;
     std::vector<field> b = make_sources(cut, j.rank(), a.right_hand_sides), x, first;
