@@ -20,10 +20,12 @@ std::string plan_core::why_misused() const {
 }
 
 std::byte* plan_core::target(face f) noexcept {
-    const auto message = static_cast<std::size_t>(message_of_[f.index()]);
+    const auto wanted = static_cast<std::size_t>(message_of_[f.index()]);
     std::byte* target = nullptr;
     channels_.for_each([&](auto& channel) {
-        if (channel.index() == message) target = channel.target(epoch_ + 1);
+        for_each_message(channel, [&](std::size_t message) {
+            if (message == wanted) target = channel.target(epoch_ + 1) + sent_at_[message];
+        });
     });
     return target;
 }
@@ -35,14 +37,14 @@ void plan_core::start_bytes(const std::byte* values, team t) noexcept {
     }
     const source_field source{
         values, options_.order.get(), {.components = 1, .component_bytes = options_.bytes_per_site}};
-    const auto fill = [&](auto& channel, std::uint64_t epoch, std::int64_t first, std::int64_t last) noexcept {
-        writers_[channel.index()].write(source, first, last, channel.target(epoch));
+    const auto fill = [&](std::size_t message, std::byte* target, std::int64_t first, std::int64_t last) noexcept {
+        writers_[message].write(source, first, last, target);
     };
     start_offering(fill, t, [&](comm::joint_source& offered) { return joint_.add(offered, source, true); });
 }
 
 void plan_core::start_filled(team t) noexcept {
-    start_with([](auto&, std::uint64_t, std::int64_t, std::int64_t) noexcept {}, t, packing::by_caller);
+    start_with([](std::size_t, std::byte*, std::int64_t, std::int64_t) noexcept {}, t, packing::by_caller);
 }
 
 void plan_core::offer(const comm::joint_source& source, std::uint64_t epoch) noexcept {
@@ -113,10 +115,15 @@ comm::status plan_core::wait() noexcept {
         if (helps) channels_.leave(); // a peer that is copying pieces of this rank's field is told to discard them
         return status_.end(arrived);
     }
-    channels_.for_each([&](const auto& channel) { ghosts_[channel.index()] = channel.received(epoch); });
+    channels_.for_each([&](const auto& channel) {
+        for_each_message(
+            channel, [&](std::size_t message) { ghosts_[message] = channel.received(epoch) + arrives_at_[message]; });
+    });
     if (seal_.seals()) {
         channels_.for_each([&](const auto& channel) {
-            if (!is_intact(channel, epoch)) broken_seal_ = static_cast<int>(channel.index());
+            for_each_message(channel, [&](std::size_t message) {
+                if (!is_intact(channel, message, epoch)) broken_seal_ = static_cast<int>(message);
+            });
         });
         if (broken_seal_ >= 0) return status_.end(comm::status::wrong_data);
     }
@@ -127,9 +134,9 @@ comm::status plan_core::wait() noexcept {
 }
 
 template <class Channel>
-bool plan_core::is_intact(const Channel& channel, std::uint64_t epoch) const noexcept {
-    const auto sites = static_cast<std::size_t>(messages_[channel.index()].ghost_sites);
-    return seal_.is_intact(channel.received(epoch),
+bool plan_core::is_intact(const Channel& channel, std::size_t message, std::uint64_t epoch) const noexcept {
+    const auto sites = static_cast<std::size_t>(messages_[message].ghost_sites);
+    return seal_.is_intact(channel.received(epoch) + arrives_at_[message],
                            sites * options_.bytes_per_site * static_cast<std::size_t>(options_.fields), epoch);
 }
 
@@ -140,15 +147,17 @@ std::span<const face> plan_core::completed() noexcept {
     std::size_t n = 0;
     if (state() == comm::status::ok && epoch > 0)
         channels_.for_each([&](auto& channel) {
-            const face f = messages_[channel.index()].where;
-            if (reported_[f.index()] == epoch) return;
-            if (in_flight) {
-                if (!channel.arrived(epoch) || channel.check(epoch) != comm::status::ok) return;
-                if (!is_intact(channel, epoch)) return; // finish() will report it
-                ghosts_[channel.index()] = channel.received(epoch);
-            }
-            reported_[f.index()] = epoch;
-            completed_[n++] = f;
+            for_each_message(channel, [&](std::size_t message) {
+                const face f = messages_[message].where;
+                if (reported_[f.index()] == epoch) return;
+                if (in_flight) {
+                    if (!channel.arrived(epoch) || channel.check(epoch) != comm::status::ok) return;
+                    if (!is_intact(channel, message, epoch)) return; // finish() will report it
+                    ghosts_[message] = channel.received(epoch) + arrives_at_[message];
+                }
+                reported_[f.index()] = epoch;
+                completed_[n++] = f;
+            });
         });
     if (in_flight && n == 0) channels_.give_way();
     return {completed_.data(), n};

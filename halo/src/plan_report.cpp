@@ -28,16 +28,18 @@ std::string plan_core::describe() const {
                   "path", "send sites", "send bytes", "ghosts", "ghost bytes", "why");
     table += line;
     channels_.for_each([&](const auto& channel) {
-        const plan_message& m = messages_[channel.index()];
         using kind = std::remove_cvref_t<decltype(channel)>;
-        std::string_view taken = kind::path_name;
-        if constexpr (requires { channel.path_taken(); }) taken = channel.path_taken();
-        if (m.path != path::packed) taken = to_string(m.path);
-        std::snprintf(line, sizeof line, "  %-7s %5d  %-9s %-8s %10zu %12zu %10lld %12lld  ",
-                      lattice::to_string(m.where).c_str(), m.peer, kind::transport, taken.data(), m.send_sites.size(),
-                      m.send_sites.size() * site_bytes, static_cast<long long>(m.ghost_sites),
-                      static_cast<long long>(m.ghost_sites) * static_cast<long long>(site_bytes));
-        table += line + why_column(m.why, job_.members()[m.peer]) + "\n";
+        for_each_message(channel, [&](std::size_t message) {
+            const plan_message& m = messages_[message];
+            std::string_view taken = kind::path_name;
+            if constexpr (requires { channel.path_taken(); }) taken = channel.path_taken();
+            if (m.path != path::packed) taken = to_string(m.path);
+            std::snprintf(line, sizeof line, "  %-7s %5d  %-9s %-8s %10zu %12zu %10lld %12lld  ",
+                          lattice::to_string(m.where).c_str(), m.peer, kind::transport, taken.data(),
+                          m.send_sites.size(), m.send_sites.size() * site_bytes, static_cast<long long>(m.ghost_sites),
+                          static_cast<long long>(m.ghost_sites) * static_cast<long long>(site_bytes));
+            table += line + why_column(m.why, job_.members()[m.peer]) + "\n";
+        });
     });
     if (messages_.empty()) table += "  no message: every dimension wraps locally\n";
     return table;

@@ -2,6 +2,7 @@
 // How a halo plan is made: which sites each message carries, and its channels.
 #include "box_layers.hpp"
 #include "chosen_sites.hpp"
+#include "path_model.hpp"
 #include "source_fingerprint.hpp"
 
 #include <halocline/base/enumerators.hpp>
@@ -11,6 +12,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <utility>
 
 namespace halocline::halo {
@@ -31,6 +33,10 @@ std::string shape_of(const lattice::decomposition& cut, const plan_options& o) {
     return text + shape_text(cut, o.widths, o.boundaries);
 }
 
+/// The most that two messages which travel as one may hold: larger ones gain less by that than by the first being on
+/// its way while the second is packed.
+constexpr std::size_t most_coalesced_bytes = 64 << 10;
+
 } // namespace
 
 plan_core::plan_core(const comm::job& j, const lattice::decomposition& cut, plan_options options)
@@ -47,10 +53,11 @@ plan_core::plan_core(const comm::job& j, const lattice::decomposition& cut, plan
         check_options(cut);
         prepare_messages(cut, chosen);
         refuse_wrapping_sizes();
+        const std::size_t channels = coalesce_messages();
         prepare_writers(cut.local_box(job_.rank()).extents);
         joint_ = joint_faces(job_, messages_.size(), options_.order.get(), cut.local_box(job_.rank()).volume(),
                              options_.bytes_per_site);
-        requests = make_requests(costs);
+        requests = make_requests(channels, costs);
     });
     if (options_.select)
         chosen.compare(job_, "halo '" + options_.name + "': ", [](int place) {
@@ -82,17 +89,26 @@ void plan_core::check_options(const lattice::decomposition& cut) const {
     check_parity(who, options_.parity);
 }
 
-std::vector<comm::channel_request> plan_core::make_requests(const comm::costs& costs) {
+std::vector<comm::channel_request> plan_core::make_requests(std::size_t channels, const comm::costs& costs) {
     const std::size_t bytes = options_.bytes_per_site * static_cast<std::size_t>(options_.fields);
     std::vector<comm::channel_request> requests;
-    for (const plan_message& m : messages_) {
+    for (std::size_t i = 0; i < channels; ++i) {
+        const plan_message& m = messages_[i];
         requests.push_back({.peer = m.peer,
                             .key = static_cast<std::uint32_t>(m.where.index()),
                             .peer_key = static_cast<std::uint32_t>(m.where.opposite().index()),
                             .send_bytes = m.send_sites.size() * bytes + seal_.bytes(),
                             .receive_bytes = static_cast<std::size_t>(m.ghost_sites) * bytes + seal_.bytes(),
                             .label = lattice::to_string(m.where)});
-        choose_joint(requests.size() - 1, costs, requests.back());
+        if (follower_[i] >= 0) {
+            const plan_message& second = messages_[follower_[i]];
+            comm::channel_request& both = requests.back();
+            both.peer_key = both.key;
+            both.send_bytes = sent_at_[follower_[i]] + second.send_sites.size() * bytes + seal_.bytes();
+            both.receive_bytes += arrives_at_[i];
+            both.label += " and " + lattice::to_string(second.where);
+        }
+        choose_joint(i, costs, requests.back());
     }
     return requests;
 }
@@ -100,10 +116,10 @@ std::vector<comm::channel_request> plan_core::make_requests(const comm::costs& c
 void plan_core::make_channels(const std::vector<comm::channel_request>& requests) {
     channels_ = comm::channel_set(job_, requests, {.name = options_.name, .shape = {}});
     const senders who = channels_.over_network() ? senders::member_0 : senders::any_member;
-    team_.emplace(messages_.size(), team_patience(job_.options().deadline), who);
+    team_.emplace(requests.size(), team_patience(job_.options().deadline), who);
     channels_.find_crossed_waits(&*team_,
                                  [](const void* team) { return static_cast<const packing_team*>(team)->begun(); });
-    for (std::size_t m = 0; m < messages_.size(); ++m)
+    for (std::size_t m = 0; m < requests.size(); ++m)
         if (joint_.is_joint(m)) joint_.read(m, channels_.take_note(m));
 }
 
@@ -132,6 +148,43 @@ void plan_core::prepare_messages(const lattice::decomposition& cut, chosen_sites
         message_of_[i] = static_cast<int>(messages_.size());
         messages_.push_back(std::move(m));
     }
+}
+
+std::size_t plan_core::coalesce_messages() {
+    follower_.fill(-1);
+    const std::size_t bytes = options_.bytes_per_site * static_cast<std::size_t>(options_.fields);
+    const auto sent = [&](const plan_message& m) { return m.send_sites.size() * bytes + seal_.bytes(); };
+    const auto arriving = [&](const plan_message& m) {
+        return static_cast<std::size_t>(m.ghost_sites) * bytes + seal_.bytes();
+    };
+    const auto in_lines = [](std::size_t n) { return (n + 63) / 64 * 64; };
+    // Both ends decide alike: what one sends is what the other receives.
+    const auto share_channel = [&](const plan_message& low, const plan_message& high) {
+        return low.where == high.where.opposite() && low.peer == high.peer && is_far(job_, low.peer) &&
+               std::max(sent(low) + sent(high), arriving(low) + arriving(high)) <= most_coalesced_bytes;
+    };
+    std::vector<plan_message> first, second;
+    for (plan_message& m : messages_) {
+        if (first.empty() || !share_channel(first.back(), m)) {
+            first.push_back(std::move(m));
+            continue;
+        }
+        m.why = "in one message with " + lattice::to_string(first.back().where);
+        follower_[first.size() - 1] = static_cast<int>(second.size()); // for now: among those that follow
+        second.push_back(std::move(m));
+    }
+    const std::size_t channels = first.size();
+    messages_ = std::move(first);
+    std::ranges::move(second, std::back_inserter(messages_));
+    for (std::size_t i = 0; i < messages_.size(); ++i) message_of_[messages_[i].where.index()] = static_cast<int>(i);
+    for (std::size_t i = 0; i < channels; ++i) {
+        if (follower_[i] < 0) continue;
+        follower_[i] += static_cast<int>(channels);
+        // What leaves first lands behind the peer's other face: the ghosts of the second arrive first.
+        sent_at_[follower_[i]] = in_lines(sent(messages_[i]));
+        arrives_at_[i] = in_lines(arriving(messages_[follower_[i]]));
+    }
+    return channels;
 }
 
 void plan_core::refuse_wrapping_sizes() const {

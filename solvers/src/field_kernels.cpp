@@ -57,7 +57,9 @@ HWY_INLINE void products_of(const T* const* v, const double* HWY_RESTRICT w, con
 template <class T>
 HWY_INLINE void products(const T* const* v, int count, const double* w, const double* u, std::size_t n, double* p,
                          double* q) {
+    constexpr int most = hn::MaxLanes(wide()) == 8 ? 4 : 2; // whose partial sums stay in registers
     int i = 0;
+    for (; i + most <= count; i += most) products_of<most>(v + i, w, u, n, p + i, q + i);
     for (; i + 2 <= count; i += 2) products_of<2>(v + i, w, u, n, p + i, q + i);
     if (i < count) products_of<1>(v + i, w, u, n, p + i, q + i);
 }

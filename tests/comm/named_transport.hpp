@@ -58,7 +58,7 @@ inline halocline::comm::job_options options_over(std::string_view name) {
 
 /// Number of RDMA writes for `bytes` straight into a peer's memory: over TCP sockets their size is limited.
 inline std::uint64_t writes_of(std::size_t bytes, bool into_socket) {
-    constexpr std::size_t longest = 256 << 10;
+    constexpr std::size_t longest = 512 << 10;
     return into_socket ? (bytes + longest - 1) / longest : 1;
 }
 

@@ -50,7 +50,7 @@ std::string remedy(long code) {
 /// Bytes of the longest write requested of a provider. One that writes into a TCP socket does that in one call, and
 /// from about 1 MiB on such a call takes twice as long as several (decision 0031).
 std::size_t longest_write(const fi_info& i) {
-    constexpr std::size_t into_socket = 256 << 10;
+    constexpr std::size_t into_socket = 512 << 10;
     const std::string_view name = i.fabric_attr->prov_name;
     const bool writes_into_socket = name.starts_with("tcp") || name == "net";
     return writes_into_socket ? std::min(into_socket, i.ep_attr->max_msg_size) : i.ep_attr->max_msg_size;

@@ -114,8 +114,12 @@ class plan_core {
     /// Err: input_error: the size of a message would overflow.
     void refuse_wrapping_sizes() const;
     void prepare_writers(const lattice::coordinate& extents);
-    /// What channels are asked to carry, by message; decides which messages both ends copy.
-    [[nodiscard]] std::vector<comm::channel_request> make_requests(const comm::costs& costs);
+    /// Puts two short messages to one rank, which is the neighbour on both sides of a dimension, into one channel if
+    /// they go over a network: there a message costs more than its bytes. Those that follow another one become the last
+    /// of messages_, so the others have the index of their channel.  Returns the number of channels.
+    std::size_t coalesce_messages();
+    /// What channels are asked to carry; decides which messages both ends copy.
+    [[nodiscard]] std::vector<comm::channel_request> make_requests(std::size_t channels, const comm::costs& costs);
     /// Collective.
     void make_channels(const std::vector<comm::channel_request>& requests);
     /// The costs by which paths are chosen; not measured if the choice depends on no time. Collective the first time.
@@ -130,8 +134,8 @@ class plan_core {
     // Starting an exchange (plan_start.hpp).
     /// Which members of a team pack a message.
     enum class packing : std::uint8_t { by_share, by_caller };
-    /// All of start() except the packing, which is fill(channel, epoch, first, last) for sites of the channel's
-    /// message. False if nothing was started.
+    /// All of start() except the packing, which is fill(message, target, first, last) for sites of a message that
+    /// begins at `target`. False if nothing was started.
     /// `source`: where receivers find what fill copies; null: they can't help with it.
     template <class Fill>
     bool start_with(Fill&& fill, team t, packing whose = packing::by_share,
@@ -143,13 +147,25 @@ class plan_core {
     /// start_with() for a member of a team of several.
     template <class Fill>
     bool start_as_member(Fill&& fill, team t, packing whose, std::uint64_t stamp) noexcept;
-    /// Fills a message alone, or together with its receiver.
+    /// Fills what a channel carries alone, or together with its receiver.
     template <class Channel, class Fill>
-    void fill_message(Channel& channel, std::uint64_t epoch, Fill& fill) noexcept;
+    void fill_channel(Channel& channel, std::uint64_t epoch, Fill& fill) noexcept;
+    /// Fills sites [first, last) of what a channel carries, counted through its messages.
+    template <class Channel, class Fill>
+    void fill_sites(Channel& channel, std::uint64_t epoch, std::int64_t first, std::int64_t last, Fill& fill) noexcept;
     template <class Channel>
     void seal(Channel& channel, std::uint64_t epoch) noexcept {
         if (!seal_.seals()) return; // finding the arguments takes longer than many a message
-        seal_.put(channel.target(epoch), writers_[channel.index()].bytes(), epoch);
+        for_each_message(channel, [&](std::size_t message) {
+            seal_.put(channel.target(epoch) + sent_at_[message], writers_[message].bytes(), epoch);
+        });
+    }
+    /// Calls use(message) for the messages that a channel carries: one, or two over a network (coalesce_messages()).
+    template <class Channel, class Use>
+    void for_each_message(const Channel& channel, Use&& use) const noexcept {
+        use(channel.index());
+        if constexpr (!Channel::in_peer_memory)
+            if (const int follower = follower_[channel.index()]; follower >= 0) use(static_cast<std::size_t>(follower));
     }
     /// Offers the messages to their receivers, before any is filled: they may be waiting.
     void offer(const comm::joint_source& source, std::uint64_t epoch) noexcept;
@@ -163,7 +179,7 @@ class plan_core {
     /// Copies pieces of messages that are on their way to this rank.
     void help(std::uint64_t epoch) noexcept;
     template <class Channel>
-    [[nodiscard]] bool is_intact(const Channel& channel, std::uint64_t epoch) const noexcept;
+    [[nodiscard]] bool is_intact(const Channel& channel, std::size_t message, std::uint64_t epoch) const noexcept;
     /// Checks the targets of the next exchange's messages, and changes their paths.  Pre: no team member is in start().
     void review_paths() noexcept;
 
@@ -194,8 +210,10 @@ class plan_core {
     plan_options options_;
     std::vector<plan_message> messages_;
     std::array<int, lattice::faces> message_of_{};
-    field_check accepted_;                // what start() may be given
-    std::vector<message_writer> writers_; // by message
+    std::array<int, lattice::faces> follower_{};                       // by channel: its second message, or -1
+    std::array<std::size_t, lattice::faces> sent_at_{}, arrives_at_{}; // by message: where it lies in its channel's
+    field_check accepted_;                                             // what start() may be given
+    std::vector<message_writer> writers_;                              // by message
     message_seal seal_;
     comm::channel_set channels_;
     joint_faces joint_;

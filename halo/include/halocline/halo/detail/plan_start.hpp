@@ -11,23 +11,35 @@ namespace halocline::halo {
 template <class Pack>
 void plan_core::start_packed(Pack& pack, team t) noexcept {
     start_with(
-        [&](auto& channel, std::uint64_t epoch, std::int64_t first, std::int64_t last) noexcept {
-            const std::size_t message = channel.index();
-            const auto pack_to = [&](std::byte* target) { pack(static_cast<int>(message), first, last, target); };
-            writers_[message].write_packed(pack_to, first, last, channel.target(epoch));
+        [&](std::size_t message, std::byte* target, std::int64_t first, std::int64_t last) noexcept {
+            const auto pack_to = [&](std::byte* to) { pack(static_cast<int>(message), first, last, to); };
+            writers_[message].write_packed(pack_to, first, last, target);
         },
         t);
 }
 
 template <class Channel, class Fill>
-void plan_core::fill_message(Channel& channel, std::uint64_t epoch, Fill& fill) noexcept {
-    const std::int64_t sites = writers_[channel.index()].sites();
-    const auto fill_sites = [&](std::int64_t first, std::int64_t last) noexcept {
-        if (first < last) fill(channel, epoch, first, last);
-    };
+void plan_core::fill_sites(Channel& channel, std::uint64_t epoch, std::int64_t first, std::int64_t last,
+                           Fill& fill) noexcept {
+    for_each_message(channel, [&](std::size_t message) {
+        const std::int64_t sites = writers_[message].sites();
+        const std::int64_t begin = std::max<std::int64_t>(first, 0), end = std::min(last, sites);
+        if (begin < end) fill(message, channel.target(epoch) + sent_at_[message], begin, end);
+        first -= sites;
+        last -= sites;
+    });
+}
+
+template <class Channel, class Fill>
+void plan_core::fill_channel(Channel& channel, std::uint64_t epoch, Fill& fill) noexcept {
+    std::int64_t sites = 0;
+    for_each_message(channel, [&](std::size_t message) { sites += writers_[message].sites(); });
     if constexpr (comm::joint_channel<Channel>)
-        if (channel.offers(epoch)) return channel.copy_offered(epoch, sites, fill_sites);
-    fill_sites(0, sites);
+        if (channel.offers(epoch))
+            return channel.copy_offered(epoch, sites, [&](std::int64_t first, std::int64_t last) noexcept {
+                fill_sites(channel, epoch, first, last, fill);
+            });
+    fill_sites(channel, epoch, 0, sites, fill);
 }
 
 template <class Fill>
@@ -50,7 +62,7 @@ bool plan_core::start_with(Fill&& fill, team t, packing whose, const comm::joint
     if (t.size == 1) {
         if (source != nullptr) offer(*source, epoch);
         channels_.for_each([&](auto& channel) {
-            fill_message(channel, epoch, fill);
+            fill_channel(channel, epoch, fill);
             seal(channel, epoch);
             channel.send(epoch, stamp); // before the next message is packed, so that the peer can already read this one
         });
@@ -94,16 +106,21 @@ bool plan_core::start_as_member(Fill&& fill, team t, packing whose, std::uint64_
         ready_bytes = 0;
     };
     channels_.for_each([&](auto& channel) {
-        const std::size_t message = channel.index();
-        const message_writer& writer = writers_[message];
-        const packing_share share = whose == packing::by_caller ? packing_share{.sharers = t.size}
-                                                                : share_of(message, writer.sites(), writer.bytes(), t);
+        const std::size_t index = channel.index();
+        std::int64_t sites = 0;
+        std::size_t bytes = 0;
+        for_each_message(channel, [&](std::size_t message) {
+            sites += writers_[message].sites();
+            bytes += writers_[message].bytes();
+        });
+        const packing_share share =
+            whose == packing::by_caller ? packing_share{.sharers = t.size} : share_of(index, sites, bytes, t);
         if (share.sharers == 0) return;
-        if (share.first < share.last) fill(channel, epoch, share.first, share.last);
-        if (threads.note_packed(message, share.sharers)) {
+        fill_sites(channel, epoch, share.first, share.last, fill);
+        if (threads.note_packed(index, share.sharers)) {
             seal(channel, epoch);
-            ready |= std::uint32_t{1} << message;
-            ready_bytes += writer.bytes();
+            ready |= std::uint32_t{1} << index;
+            ready_bytes += bytes;
             if (ready_bytes >= packing_share::least_bytes) announce();
         }
         threads.send_packed(t, epoch, send);
@@ -120,9 +137,8 @@ void plan_core::start(std::span<const lattice::field<T>* const> xs, team t) noex
     for (const lattice::field<T>* x : xs)
         if (const source_field source = source_of(x); !accepted_.fits(source)) return refuse_fields(xs.size(), &source);
     if (!accepted_.fits(xs.size())) return refuse_fields(xs.size(), nullptr);
-    const auto fill = [&](auto& channel, std::uint64_t epoch, std::int64_t first, std::int64_t last) noexcept {
-        const message_writer& writer = writers_[channel.index()];
-        std::byte* target = channel.target(epoch);
+    const auto fill = [&](std::size_t message, std::byte* target, std::int64_t first, std::int64_t last) noexcept {
+        const message_writer& writer = writers_[message];
         for (const lattice::field<T>* x : xs) {
             writer.write(source_of(*x), first, last, target);
             target += writer.field_bytes();
