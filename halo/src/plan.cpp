@@ -51,7 +51,7 @@ void plan_core::offer(const comm::joint_source& source, std::uint64_t epoch) noe
     channels_.for_each([&]<class Channel>(Channel& channel) {
         if constexpr (comm::joint_channel<Channel>) {
             // A receiver would pull in the lines of a streamed message, which are far away.
-            const std::size_t message = channel.index();
+            const std::size_t message = first_in(channel);
             if (joint_.is_offered(message) && !writers_[message].watch().streamed()) channel.offer(epoch, source);
         }
     });
@@ -59,7 +59,7 @@ void plan_core::offer(const comm::joint_source& source, std::uint64_t epoch) noe
 
 void plan_core::help(std::uint64_t epoch) noexcept {
     channels_.for_each([&]<class Channel>(Channel& channel) {
-        if constexpr (comm::joint_channel<Channel>) joint_.help(channel, epoch);
+        if constexpr (comm::joint_channel<Channel>) joint_.help(channel, first_in(channel), epoch);
     });
 }
 

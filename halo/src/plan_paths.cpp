@@ -42,15 +42,15 @@ void plan_core::choose_paths(const comm::costs& costs) {
     const path wish = wished_path();
     channels_.for_each([&]<class Channel>(const Channel& channel) {
         if constexpr (!Channel::in_peer_memory) return;
-        message_writer& writer = writers_[channel.index()];
+        message_writer& writer = writers_[first_in(channel)];
         writing w = choose_writing(wish, costs, writer.lines());
         if (seal_.bytes() > 0) w = {path_watch::always_cached(costs), "checksums are made of what is at the peer"};
         if (options_.bytes_per_site > largest_assembled_site)
             w = {path_watch::always_cached(costs), "sites of more than 8 KiB"};
         writer.follow(w.watch);
-        plan_message& m = messages_[channel.index()];
-        m.path = path_now(channel.index());
-        m.why = std::move(w.why) + why_joint(wish, costs, options_.fields, joint_.is_offered(channel.index()));
+        plan_message& m = messages_[first_in(channel)];
+        m.path = path_now(first_in(channel));
+        m.why = std::move(w.why) + why_joint(wish, costs, options_.fields, joint_.is_offered(first_in(channel)));
     });
     std::vector<watched_bytes> messages;
     for (message_writer& w : writers_) messages.push_back({&w.watch(), w.bytes()});
@@ -61,7 +61,7 @@ void plan_core::choose_paths(const comm::costs& costs) {
 
 void plan_core::review_paths() noexcept {
     channels_.for_each([&]<class Channel>(Channel& channel) {
-        message_writer& writer = writers_[channel.index()];
+        message_writer& writer = writers_[first_in(channel)];
         if constexpr (Channel::in_peer_memory)
             if (writer.watch().watches())
                 writer.watch().read(

@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
 #include <utility>
 
 namespace halocline::halo {
@@ -92,7 +91,8 @@ void plan_core::check_options(const lattice::decomposition& cut) const {
 std::vector<comm::channel_request> plan_core::make_requests(std::size_t channels, const comm::costs& costs) {
     const std::size_t bytes = options_.bytes_per_site * static_cast<std::size_t>(options_.fields);
     std::vector<comm::channel_request> requests;
-    for (std::size_t i = 0; i < channels; ++i) {
+    for (std::size_t c = 0; c < channels; ++c) {
+        const std::size_t i = first_[c];
         const plan_message& m = messages_[i];
         requests.push_back({.peer = m.peer,
                             .key = static_cast<std::uint32_t>(m.where.index()),
@@ -100,11 +100,11 @@ std::vector<comm::channel_request> plan_core::make_requests(std::size_t channels
                             .send_bytes = m.send_sites.size() * bytes + seal_.bytes(),
                             .receive_bytes = static_cast<std::size_t>(m.ghost_sites) * bytes + seal_.bytes(),
                             .label = lattice::to_string(m.where)});
-        if (follower_[i] >= 0) {
-            const plan_message& second = messages_[follower_[i]];
+        if (const int follower = follower_[c]; follower >= 0) {
+            const plan_message& second = messages_[follower];
             comm::channel_request& both = requests.back();
             both.peer_key = both.key;
-            both.send_bytes = sent_at_[follower_[i]] + second.send_sites.size() * bytes + seal_.bytes();
+            both.send_bytes = sent_at_[follower] + second.send_sites.size() * bytes + seal_.bytes();
             both.receive_bytes += arrives_at_[i];
             both.label += " and " + lattice::to_string(second.where);
         }
@@ -119,8 +119,8 @@ void plan_core::make_channels(const std::vector<comm::channel_request>& requests
     team_.emplace(requests.size(), team_patience(job_.options().deadline), who);
     channels_.find_crossed_waits(&*team_,
                                  [](const void* team) { return static_cast<const packing_team*>(team)->begun(); });
-    for (std::size_t m = 0; m < requests.size(); ++m)
-        if (joint_.is_joint(m)) joint_.read(m, channels_.take_note(m));
+    for (std::size_t c = 0; c < requests.size(); ++c)
+        if (const std::size_t m = first_[c]; joint_.is_joint(m)) joint_.read(m, channels_.take_note(c));
 }
 
 void plan_core::prepare_messages(const lattice::decomposition& cut, chosen_sites& chosen) {
@@ -163,26 +163,18 @@ std::size_t plan_core::coalesce_messages() {
         return low.where == high.where.opposite() && low.peer == high.peer && is_far(job_, low.peer) &&
                std::max(sent(low) + sent(high), arriving(low) + arriving(high)) <= most_coalesced_bytes;
     };
-    std::vector<plan_message> first, second;
-    for (plan_message& m : messages_) {
-        if (first.empty() || !share_channel(first.back(), m)) {
-            first.push_back(std::move(m));
-            continue;
+    std::size_t channels = 0;
+    for (std::size_t i = 0; i < messages_.size(); ++i) {
+        first_[channels] = static_cast<std::uint8_t>(i);
+        if (const std::size_t next = i + 1; next < messages_.size() && share_channel(messages_[i], messages_[next])) {
+            follower_[channels] = static_cast<int>(next);
+            messages_[next].why = "in one message with " + lattice::to_string(messages_[i].where);
+            // What leaves first lands behind the peer's other face: the ghosts of the second arrive first.
+            sent_at_[next] = in_lines(sent(messages_[i]));
+            arrives_at_[i] = in_lines(arriving(messages_[next]));
+            ++i;
         }
-        m.why = "in one message with " + lattice::to_string(first.back().where);
-        follower_[first.size() - 1] = static_cast<int>(second.size()); // for now: among those that follow
-        second.push_back(std::move(m));
-    }
-    const std::size_t channels = first.size();
-    messages_ = std::move(first);
-    std::ranges::move(second, std::back_inserter(messages_));
-    for (std::size_t i = 0; i < messages_.size(); ++i) message_of_[messages_[i].where.index()] = static_cast<int>(i);
-    for (std::size_t i = 0; i < channels; ++i) {
-        if (follower_[i] < 0) continue;
-        follower_[i] += static_cast<int>(channels);
-        // What leaves first lands behind the peer's other face: the ghosts of the second arrive first.
-        sent_at_[follower_[i]] = in_lines(sent(messages_[i]));
-        arrives_at_[i] = in_lines(arriving(messages_[follower_[i]]));
+        ++channels;
     }
     return channels;
 }

@@ -4,9 +4,13 @@
 #include "pack_oracle.hpp"
 #include "random_exchanges.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
+#include <memory>
 #include <thread>
+#include <utility>
 
 using namespace halocline_test;
 
@@ -141,6 +145,91 @@ TEST(PlanOfProcesses, GhostsStayRightOverManyExchanges) {
         p.start(x);
         ASSERT_EQ(p.finish(), comm::status::ok);
         ASSERT_EQ(wrong_ghosts<double>(p, cut, 2, epoch), 0) << "rank " << j.rank() << " epoch " << epoch;
+    }
+}
+
+/// A plan over a cut in t whose two faces together are of so many bytes, checked over some exchanges.
+struct faces_in_t {
+    faces_in_t(const comm::job& job, const coordinate& extents, halo::plan_options options)
+        : j(job), cut(lattice::decomposition::even({extents[0], extents[1], extents[2], extents[3] * j.ranks()},
+                                                   {1, 1, 1, j.ranks()})),
+          order(lattice::site_order::lexicographic(cut.local_box(j.rank()).extents)), p(j, cut, std::move(options)) {}
+
+    [[nodiscard]] std::uint64_t messages() const {
+        std::uint64_t sum = 0;
+        for (const comm::transport_counts& traffic : p.statistics().by_transport) sum += traffic.messages;
+        return sum;
+    }
+    /// Messages of this rank in an exchange, whose ghosts are checked.
+    std::uint64_t exchange(std::uint64_t epoch) {
+        const std::uint64_t before = messages();
+        const int components = static_cast<int>(p.options().bytes_per_site / sizeof(double));
+        lattice::field<double> x(order, components);
+        fill_with_oracle(x, cut, j.rank(), epoch);
+        const std::vector<const lattice::field<double>*> same(static_cast<std::size_t>(p.options().fields), &x);
+        p.start(same);
+        EXPECT_EQ(p.finish(), comm::status::ok);
+        EXPECT_EQ(wrong_ghosts<double>(p, cut, components, epoch), 0) << "rank " << j.rank();
+        for (const halo::plan_message& m : p.messages()) {
+            const auto ghosts = p.ghosts<double>(m.where);
+            for (int f = 1; f < p.options().fields; ++f)
+                EXPECT_TRUE(std::ranges::equal(p.ghosts<double>(m.where, f), ghosts)) << "field " << f;
+        }
+        return messages() - before;
+    }
+
+    const comm::job& j;
+    lattice::decomposition cut;
+    std::shared_ptr<const lattice::site_order> order;
+    halo::plan p;
+};
+
+/// Messages of an exchange of two short faces: one where both go to one rank over a network.
+std::uint64_t messages_of_short_faces(const comm::job& j) { return j.ranks() == 2 && transport() != "shm" ? 1 : 2; }
+
+TEST(PlanOfProcesses, ShortFacesOfOneNeighbourTravelAsOneMessage) {
+    const comm::job& j = the_job();
+    if (j.ranks() == 1) GTEST_SKIP() << "no messages";
+    const halo::plan_options plain{.bytes_per_site = 16}, several{.bytes_per_site = 8, .fields = 3},
+        sealed{.bytes_per_site = 24, .checksums = true},
+        uneven{.widths = {{0, 0, 0, 1}, {0, 0, 0, 2}}, .bytes_per_site = 8},
+        one_sided{.widths = {{0, 0, 0, 1}, {0, 0, 0, 0}}, .bytes_per_site = 8};
+    for (const halo::plan_options& options : {plain, several, sealed, uneven, one_sided}) {
+        faces_in_t faces(j, {3, 1, 3, 2}, options);
+        ASSERT_EQ(faces.p.messages().size(), 2U);
+        for (std::uint64_t epoch = 1; epoch <= 5; ++epoch)
+            EXPECT_EQ(faces.exchange(epoch), messages_of_short_faces(j)) << faces.p.describe();
+        const bool told = faces.p.describe().find("in one message with t-low") != std::string::npos;
+        EXPECT_EQ(told, messages_of_short_faces(j) == 1) << faces.p.describe();
+    }
+}
+
+TEST(PlanOfProcesses, LongFacesOfOneNeighbourTravelApart) {
+    const comm::job& j = the_job();
+    if (j.ranks() == 1) GTEST_SKIP() << "no messages";
+    faces_in_t most(j, {8, 8, 8, 1}, {.bytes_per_site = 64}), longer(j, {8, 8, 8, 1}, {.bytes_per_site = 72});
+    EXPECT_EQ(most.exchange(1), messages_of_short_faces(j)) << "64 KiB together";
+    EXPECT_EQ(longer.exchange(1), 2U) << "72 KiB together";
+}
+
+TEST(PlanOfProcesses, FacesThatTravelTogetherHaveTargetsOfTheirOwnAndComeTogether) {
+    const comm::job& j = the_job();
+    if (j.ranks() == 1) GTEST_SKIP() << "no messages";
+    faces_in_t faces(j, {3, 1, 3, 2}, {.bytes_per_site = 8});
+    halo::plan& p = faces.p;
+    for (std::uint64_t epoch = 1; epoch <= 3; ++epoch) {
+        lattice::field<double> x(faces.order, 1);
+        fill_with_oracle(x, faces.cut, j.rank(), epoch);
+        for (const halo::plan_message& m : p.messages())
+            for (std::size_t i = 0; i < m.send_sites.size(); ++i)
+                std::memcpy(p.target(m.where) + 8 * i, &x.at(m.send_sites[i], 0), 8);
+        p.start_filled();
+        std::size_t completed = 0;
+        while (!p.test()) completed += p.completed().size();
+        ASSERT_EQ(p.finish(), comm::status::ok);
+        completed += p.completed().size();
+        EXPECT_EQ(completed, 2U);
+        EXPECT_EQ(wrong_ghosts<double>(p, faces.cut, 1, epoch), 0) << "rank " << j.rank();
     }
 }
 

@@ -68,7 +68,8 @@ class plan {
     plan(const comm::job& j, const lattice::decomposition& cut, plan_options options)
         : core_("a halo::plan", std::make_unique<plan_core>(j, cut, std::move(options))) {}
 
-    /// The messages of this plan: one per exchanged face, each with an arriving counterpart.
+    /// The messages of this plan: one per exchanged face, each with an arriving counterpart. Over a network two of one
+    /// neighbour travel as one if they are short (decision 0053).
     [[nodiscard]] std::span<const plan_message> messages() const { return core_->messages(); }
     /// Index of a face's message in messages(); -1 if the face is not exchanged, because its dimension is not cut or
     /// has no width on either side, or the edge is open.
@@ -78,8 +79,9 @@ class plan {
     /// messages()[message]. `target` is the start of the whole message: site i of field f goes to
     /// target + (f * send_sites.size() + i) * bytes_per_site. On the direct path that is the neighbour's ghost memory.
     /// Each thread of a team calls pack for its own range; it is never called for an empty range. A message is sent, by
-    /// any of the threads, as soon as all of it is packed, but not before all threads have called start(). If a message
-    /// goes over a network, member 0 sends them all: it leaves start() when all threads have packed.
+    /// any of the threads, as soon as all of it is packed, and of one that travels with it, but not before all threads
+    /// have called start(). If a message goes over a network, member 0 sends them all: it leaves start() when all
+    /// threads have packed.
     /// Pre: the last exchange is finished; what pack reads is complete, for all threads of the team; pack does not
     /// throw and writes every byte (bytes that it leaves out are unspecified, because lines may be claimed first:
     /// claim_lines.hpp).

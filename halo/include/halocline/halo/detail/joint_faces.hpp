@@ -49,10 +49,10 @@ class joint_faces {
         source.places[source.fields++] = static_cast<std::uint64_t>(x.values - slab_);
         return true;
     }
-    /// Receiver: copies pieces of the channel's message of this epoch, if it is offered.
+    /// Receiver: copies pieces of this message, the channel's of this epoch, if it is offered.
     template <class Channel>
-    void help(Channel& channel, std::uint64_t epoch) const noexcept {
-        const site_copy& in = ends_[channel.index()].in;
+    void help(Channel& channel, std::size_t message, std::uint64_t epoch) const noexcept {
+        const site_copy& in = ends_[message].in;
         channel.help(epoch, in.sites(),
                      [&](std::int64_t first, std::int64_t last, const comm::joint_source& source,
                          const std::byte* memory) noexcept {

@@ -115,8 +115,7 @@ class plan_core {
     void refuse_wrapping_sizes() const;
     void prepare_writers(const lattice::coordinate& extents);
     /// Puts two short messages to one rank, which is the neighbour on both sides of a dimension, into one channel if
-    /// they go over a network: there a message costs more than its bytes. Those that follow another one become the last
-    /// of messages_, so the others have the index of their channel.  Returns the number of channels.
+    /// they go over a network: there a message costs more than its bytes.  Returns the number of channels.
     std::size_t coalesce_messages();
     /// What channels are asked to carry; decides which messages both ends copy.
     [[nodiscard]] std::vector<comm::channel_request> make_requests(std::size_t channels, const comm::costs& costs);
@@ -160,10 +159,14 @@ class plan_core {
             seal_.put(channel.target(epoch) + sent_at_[message], writers_[message].bytes(), epoch);
         });
     }
+    template <class Channel>
+    [[nodiscard]] std::size_t first_in(const Channel& channel) const noexcept {
+        return first_[channel.index()];
+    }
     /// Calls use(message) for the messages that a channel carries: one, or two over a network (coalesce_messages()).
     template <class Channel, class Use>
     void for_each_message(const Channel& channel, Use&& use) const noexcept {
-        use(channel.index());
+        use(first_in(channel));
         if constexpr (!Channel::in_peer_memory)
             if (const int follower = follower_[channel.index()]; follower >= 0) use(static_cast<std::size_t>(follower));
     }
@@ -210,7 +213,8 @@ class plan_core {
     plan_options options_;
     std::vector<plan_message> messages_;
     std::array<int, lattice::faces> message_of_{};
-    std::array<int, lattice::faces> follower_{};                       // by channel: its second message, or -1
+    std::array<std::uint8_t, lattice::faces> first_{};                 // by channel: its message,
+    std::array<int, lattice::faces> follower_{};                       // and the one that follows it, or -1
     std::array<std::size_t, lattice::faces> sent_at_{}, arrives_at_{}; // by message: where it lies in its channel's
     field_check accepted_;                                             // what start() may be given
     std::vector<message_writer> writers_;                              // by message
