@@ -163,9 +163,10 @@ ofi_provider choose_ofi_provider(std::string_view wish, std::string_view address
     if (as_if) wish.remove_suffix(without_rma.size());
     ofi_provider p;
     if (!as_if) p.list = wish.empty() ? first_choice() : named(wish);
-    // It has RMA, and remote completion data, but not both: its fi_writedata returns -FI_ENOSYS.
-    constexpr std::string_view without_writedata = "cxi";
-    if (p.list && p.list->fabric_attr->prov_name == without_writedata) {
+    // They have RMA, and remote completion data, but not both: the former's fi_writedata returns -FI_ENOSYS, and no
+    // write of the latter ever arrives.
+    for (const std::string_view without_writedata : {"cxi", "sockets"}) {
+        if (!p.list || !std::string_view(p.list->fabric_attr->prov_name).starts_with(without_writedata)) continue;
         wish = without_writedata;
         p.list.reset();
     }
