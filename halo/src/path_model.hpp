@@ -32,10 +32,6 @@ namespace halocline::halo {
 inline bool shares_memory(const comm::job& j, int peer) {
     return peer != j.rank() && comm::is_in_memory(j.members()[peer].transport);
 }
-/// Is that another rank, to which messages go over a network?
-inline bool is_far(const comm::job& j, int peer) {
-    return peer != j.rank() && !comm::is_in_memory(j.members()[peer].transport);
-}
 
 /// A choice and the reason for it.
 template <class Choice>

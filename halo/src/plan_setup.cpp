@@ -2,16 +2,17 @@
 // How a halo plan is made: which sites each message carries, and its channels.
 #include "box_layers.hpp"
 #include "chosen_sites.hpp"
-#include "path_model.hpp"
 #include "source_fingerprint.hpp"
 
 #include <halocline/base/enumerators.hpp>
 #include <halocline/base/error.hpp>
+#include <halocline/comm/transport_names.hpp>
 #include <halocline/halo/detail/plan_core.hpp>
 #include <halocline/halo/region_plan.hpp>
 
 #include <algorithm>
 #include <cstdint>
+#include <string_view>
 #include <utility>
 
 namespace halocline::halo {
@@ -30,6 +31,12 @@ std::string shape_of(const lattice::decomposition& cut, const plan_options& o) {
     if (o.checksums) text += "checksums, ";
     text.append("path ").append(to_string(o.path)).append(", ");
     return text + shape_text(cut, o.widths, o.boundaries);
+}
+
+/// Is that another rank, to which messages go over a network?
+bool is_far(const comm::job& j, int peer) {
+    const std::string_view transport = j.members()[peer].transport;
+    return peer != j.rank() && !comm::is_in_memory(transport) && transport != comm::mock_channel::transport;
 }
 
 /// The most that two messages which travel as one may hold: larger ones gain less by that than by the first being on

@@ -30,6 +30,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace halocline::halo {
@@ -149,9 +150,9 @@ class plan_core {
     /// Fills what a channel carries alone, or together with its receiver.
     template <class Channel, class Fill>
     void fill_channel(Channel& channel, std::uint64_t epoch, Fill& fill) noexcept;
-    /// Fills sites [first, last) of what a channel carries, counted through its messages.
+    /// Fills a member's share of what a channel carries: its sites are counted through the messages.
     template <class Channel, class Fill>
-    void fill_sites(Channel& channel, std::uint64_t epoch, std::int64_t first, std::int64_t last, Fill& fill) noexcept;
+    void fill_share(Channel& channel, std::uint64_t epoch, packing_share share, Fill& fill) noexcept;
     template <class Channel>
     void seal(Channel& channel, std::uint64_t epoch) noexcept {
         if (!seal_.seals()) return; // finding the arguments takes longer than many a message
@@ -159,6 +160,9 @@ class plan_core {
             seal_.put(channel.target(epoch) + sent_at_[message], writers_[message].bytes(), epoch);
         });
     }
+    /// Those between ranks that share no memory, but mock, whose messages cost nothing.
+    template <class Channel>
+    static constexpr bool may_carry_two = comm::carded_channel<Channel> && !std::is_same_v<Channel, comm::mock_channel>;
     template <class Channel>
     [[nodiscard]] std::size_t first_in(const Channel& channel) const noexcept {
         return first_[channel.index()];
@@ -167,7 +171,7 @@ class plan_core {
     template <class Channel, class Use>
     void for_each_message(const Channel& channel, Use&& use) const noexcept {
         use(first_in(channel));
-        if constexpr (!Channel::in_peer_memory)
+        if constexpr (may_carry_two<Channel>)
             if (const int follower = follower_[channel.index()]; follower >= 0) use(static_cast<std::size_t>(follower));
     }
     /// Offers the messages to their receivers, before any is filled: they may be waiting.

@@ -19,27 +19,27 @@ void plan_core::start_packed(Pack& pack, team t) noexcept {
 }
 
 template <class Channel, class Fill>
-void plan_core::fill_sites(Channel& channel, std::uint64_t epoch, std::int64_t first, std::int64_t last,
-                           Fill& fill) noexcept {
+void plan_core::fill_channel(Channel& channel, std::uint64_t epoch, Fill& fill) noexcept {
     for_each_message(channel, [&](std::size_t message) {
         const std::int64_t sites = writers_[message].sites();
-        const std::int64_t begin = std::max<std::int64_t>(first, 0), end = std::min(last, sites);
-        if (begin < end) fill(message, channel.target(epoch) + sent_at_[message], begin, end);
-        first -= sites;
-        last -= sites;
+        const auto fill_sites = [&](std::int64_t first, std::int64_t last) noexcept {
+            if (first < last) fill(message, channel.target(epoch) + sent_at_[message], first, last);
+        };
+        if constexpr (comm::joint_channel<Channel>)
+            if (channel.offers(epoch)) return channel.copy_offered(epoch, sites, fill_sites);
+        fill_sites(0, sites);
     });
 }
 
 template <class Channel, class Fill>
-void plan_core::fill_channel(Channel& channel, std::uint64_t epoch, Fill& fill) noexcept {
-    std::int64_t sites = 0;
-    for_each_message(channel, [&](std::size_t message) { sites += writers_[message].sites(); });
-    if constexpr (comm::joint_channel<Channel>)
-        if (channel.offers(epoch))
-            return channel.copy_offered(epoch, sites, [&](std::int64_t first, std::int64_t last) noexcept {
-                fill_sites(channel, epoch, first, last, fill);
-            });
-    fill_sites(channel, epoch, 0, sites, fill);
+void plan_core::fill_share(Channel& channel, std::uint64_t epoch, packing_share share, Fill& fill) noexcept {
+    for_each_message(channel, [&](std::size_t message) {
+        const std::int64_t sites = writers_[message].sites();
+        const std::int64_t first = std::max<std::int64_t>(share.first, 0), last = std::min(share.last, sites);
+        if (first < last) fill(message, channel.target(epoch) + sent_at_[message], first, last);
+        share.first -= sites;
+        share.last -= sites;
+    });
 }
 
 template <class Fill>
@@ -116,7 +116,7 @@ bool plan_core::start_as_member(Fill&& fill, team t, packing whose, std::uint64_
         const packing_share share =
             whose == packing::by_caller ? packing_share{.sharers = t.size} : share_of(index, sites, bytes, t);
         if (share.sharers == 0) return;
-        fill_sites(channel, epoch, share.first, share.last, fill);
+        fill_share(channel, epoch, share, fill);
         if (threads.note_packed(index, share.sharers)) {
             seal(channel, epoch);
             ready |= std::uint32_t{1} << index;
