@@ -5,10 +5,11 @@
 #include <halocline/lattice/rank_order.hpp>
 
 #include <optional>
+#include <string>
 #include <utility>
 
 using namespace halocline;
-using c::guarded, c::present, c::with;
+using c::element_of, c::guarded, c::present, c::with;
 
 struct halocline_plan {
     halo::plan value;
@@ -35,6 +36,11 @@ halo::plan_options options_of(const halocline_plan_options& given) {
         if (given.open[mu] != 0) options.boundaries[mu] = lattice::boundary::open;
     }
     options.bytes_per_site = given.bytes_per_site;
+    if (given.type != HALOCLINE_BYTE) options.element = element_of(given.type);
+    if (given.parity < 0 || given.parity > 2)
+        throw input_error("parity is " + std::to_string(given.parity) +
+                          ": 0 (all sites), 1 (even) or 2 (odd) is expected");
+    if (given.parity > 0) options.parity = given.parity - 1;
     options.self_exchange = given.self_exchange != 0;
     return options;
 }
@@ -104,6 +110,19 @@ void halocline_plan_start_packed(halocline_plan* plan, halocline_pack pack, void
 int halocline_plan_test(halocline_plan* plan) { return plan->value.test() ? 1 : 0; }
 halocline_status halocline_plan_finish(halocline_plan* plan) {
     return with(plan, "plan", [](halocline_plan& p) { return p.finished(p.value.finish()); });
+}
+
+int halocline_plan_completed(halocline_plan* plan, int faces[8]) {
+    int count = 0;
+    for (const lattice::face f : plan->value.completed()) faces[count++] = plan->value.message_of(f);
+    return count;
+}
+
+size_t halocline_plan_describe(const halocline_plan* plan, char* text, size_t size) {
+    std::string all;
+    if (guarded([&] { all = present(plan, "plan").value.describe(); }) != HALOCLINE_OK) all = halocline_error();
+    if (text != nullptr && size > 0) text[all.copy(text, size - 1)] = 0;
+    return all.size();
 }
 
 const void* halocline_plan_ghost(const halocline_plan* plan, int face) {

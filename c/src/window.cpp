@@ -4,36 +4,16 @@
 #include <halocline/comm/window.hpp>
 
 using namespace halocline;
-using c::guarded, c::present, c::with;
+using c::element_of, c::guarded, c::present, c::with;
 
 struct halocline_connection {
     comm::connection value;
 };
 
-namespace {
-
-struct element {
-    std::string name;
-    std::size_t bytes;
-};
-
-element element_of(halocline_type type) {
-    switch (type) {
-    case HALOCLINE_BYTE: return {comm::element_name<std::byte>(), 1};
-    case HALOCLINE_INT32: return {comm::element_name<std::int32_t>(), 4};
-    case HALOCLINE_INT64: return {comm::element_name<std::int64_t>(), 8};
-    case HALOCLINE_FLOAT: return {comm::element_name<float>(), 4};
-    case HALOCLINE_DOUBLE: return {comm::element_name<double>(), 8};
-    }
-    throw input_error("halocline_type " + std::to_string(static_cast<int>(type)) + " is none of 0 to 4");
-}
-
-} // namespace
-
 /// A window whose element type is known only at run time.
 struct halocline_window final : comm::window {
-    halocline_window(comm::connection& c, bool sender, const element& e, std::size_t n, std::byte* user)
-        : window(c, {sender, e.name, e.bytes, n, user}), job(c.job()), element_bytes(e.bytes), count(n),
+    halocline_window(comm::connection& c, bool sender, comm::element_type e, std::size_t n, std::byte* user)
+        : window(c, {sender, e, n, user}), job(c.job()), element_bytes(e.bytes), count(n),
           fills(sender && user == nullptr), sends(sender) {}
     comm::status init() noexcept { return fills ? fill() : begin(); }
     comm::status post(std::size_t n) noexcept {

@@ -13,17 +13,19 @@
 namespace halocline::config {
 namespace {
 
-/// Levenshtein's distance: insertions, deletions and substitutions from a to b.
+/// Insertions, deletions, substitutions and swaps of neighbours from a to b, none of which touches the same letters twice
+/// (optimal string alignment).
 std::size_t edit_distance(const std::string& a, const std::string& b) {
-    std::vector<std::size_t> row(b.size() + 1);
+    std::vector<std::size_t> before(b.size() + 1), above(before), row(before); // of i - 2, i - 1 and i letters of a
     std::iota(row.begin(), row.end(), std::size_t{0});
     for (std::size_t i = 1; i <= a.size(); ++i) {
-        std::size_t diagonal = row[0];
+        before.swap(above);
+        above.swap(row);
         row[0] = i;
         for (std::size_t j = 1; j <= b.size(); ++j) {
-            const std::size_t substitute = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = row[j];
-            row[j] = std::min({row[j] + 1, row[j - 1] + 1, substitute});
+            row[j] = std::min({above[j] + 1, row[j - 1] + 1, above[j - 1] + (a[i - 1] != b[j - 1])});
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                row[j] = std::min(row[j], before[j - 2] + 1);
         }
     }
     return row[b.size()];
@@ -85,8 +87,8 @@ std::string names_of(const std::string& section, const std::vector<key_name>& kn
 /// "level" of "level.0"; a plain section as it is.
 std::string table_name(const std::string& section) { return section.substr(0, end_of_table_name(section)); }
 
-/// Is `name` one of our names with one letter wrong, too many or too few, in different case, or with one bracket instead
-/// of two, or two instead of one?
+/// Is `name` one of our names with one letter wrong, too many or too few, two swapped, in different case, or with one
+/// bracket instead of two, or two instead of one?
 bool is_nearly(const std::string& name, const std::string& ours) {
     return edit_distance(table_name(in_lower_case(name)), table_name(ours)) <= 1;
 }
@@ -131,8 +133,8 @@ std::string section_of_variable(const std::string& variable) {
     return end == std::string::npos ? "" : variable.substr(variable_prefix.size(), end - variable_prefix.size());
 }
 
-/// Is the variable this name with a letter wrong, of a long name two, or without its unit? What is nearly a short word
-/// may be another one: HALOCLINE_HOME is nearly HALOCLINE_NODE.
+/// Is the variable this name with a letter wrong or two swapped, of a long name twice, or without its unit? What is nearly
+/// a short word may be another one: HALOCLINE_HOME is nearly HALOCLINE_NODE.
 bool is_nearly_variable(const std::string& variable, const std::string& name) {
     constexpr std::size_t long_name = 8;
     const std::size_t most = name.size() - variable_prefix.size() >= long_name ? 2 : 1;

@@ -35,6 +35,13 @@ struct bound_ghosts {
     [[nodiscard]] bool is_fresh() const noexcept;
     [[nodiscard]] std::uint64_t checksum_of_sent(std::span<const std::int32_t> sites) const noexcept;
     [[nodiscard]] std::uint64_t checksum_of_ghosts(std::span<const std::int32_t> sites) const noexcept;
+    // With checks normal, of these sites.
+    [[nodiscard]] bool sends_what_it_sent(std::span<const std::int32_t> sites) const noexcept {
+        return checksum_of_sent(sites) == sent_sum;
+    }
+    [[nodiscard]] bool has_what_arrived(std::span<const std::int32_t> sites) const noexcept {
+        return checksum_of_ghosts(sites) == ghost_sum;
+    }
 };
 
 } // namespace halocline::halo

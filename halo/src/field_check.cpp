@@ -2,11 +2,19 @@
 #include <halocline/halo/detail/field_check.hpp>
 
 namespace halocline::halo {
+namespace {
+
+std::string site_of(std::size_t bytes, comm::element_type element) {
+    return std::to_string(bytes) + " bytes per site" + (element.bytes > 0 ? " (" + comm::to_string(element) + ")" : "");
+}
+
+} // namespace
 
 void field_check::refuse(std::size_t fields, const source_field* unfit) noexcept {
     refused_ = given_fields{.count = fields};
     if (!unfit) return;
     refused_->site_bytes = unfit->shape.bytes();
+    refused_->element = unfit->element;
     if (unfit->order) refused_->extents = unfit->order->extents();
 }
 
@@ -25,12 +33,13 @@ std::string field_check::describe_refused() const {
                (ordered_ ? "another order" : fields);
     std::string given = std::to_string(refused_->count) + (refused_->count == 1 ? " field" : " fields");
     if (refused_->site_bytes > 0)
-        given += ", one of " + std::to_string(refused_->site_bytes) + " bytes per site on a box of " +
-                 lattice::to_string(refused_->extents);
+        given += ", one of " +
+                 site_of(refused_->site_bytes, element_.bytes > 0 ? refused_->element : comm::element_type{}) +
+                 " on a box of " + lattice::to_string(refused_->extents);
     else if (refused_->count == fields_)
         given += ", one without storage";
     return "start() was given " + given + "; it sends " + std::to_string(fields_) + " of " +
-           std::to_string(site_bytes_) + " bytes per site on a box of " + lattice::to_string(extents_);
+           site_of(site_bytes_, element_) + " on a box of " + lattice::to_string(extents_);
 }
 
 } // namespace halocline::halo

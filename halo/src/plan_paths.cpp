@@ -13,6 +13,16 @@
 #include <vector>
 
 namespace halocline::halo {
+namespace {
+
+/// Why a message to another rank is packed, if that rank shares no memory with this one.
+std::string why_sent(path wish) {
+    std::string why = "packed, then sent: no shared memory";
+    if (wish != path::automatic) why.append(", which ").append(to_string(wish)).append(" is for");
+    return why;
+}
+
+} // namespace
 
 path plan_core::wished_path() const { return options_.path == path::automatic ? job_.options().path : options_.path; }
 
@@ -41,7 +51,10 @@ path plan_core::path_now(std::size_t message) noexcept {
 void plan_core::choose_paths(const comm::costs& costs) {
     const path wish = wished_path();
     channels_.for_each([&]<class Channel>(const Channel& channel) {
-        if constexpr (!Channel::in_peer_memory) return;
+        if constexpr (!Channel::in_peer_memory) {
+            if (plan_message& m = messages_[first_in(channel)]; m.peer != job_.rank()) m.why = why_sent(wish);
+            return;
+        }
         message_writer& writer = writers_[first_in(channel)];
         writing w = choose_writing(wish, costs, writer.lines());
         if (seal_.bytes() > 0) w = {path_watch::always_cached(costs), "checksums are made of what is at the peer"};

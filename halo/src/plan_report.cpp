@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A halo plan's description of itself, and whether its ghosts are fresh.
+#include "box_layers.hpp"
 #include "source_fingerprint.hpp"
 #include "why_column.hpp"
 
@@ -11,6 +12,16 @@
 #include <type_traits>
 
 namespace halocline::halo {
+namespace {
+
+/// Why a face is not exchanged.
+const char* why_none(const lattice::decomposition& cut, const plan_options& options, face f) {
+    if (options.widths.behind(f) == 0 && options.widths.behind(f.opposite()) == 0) return "of width 0";
+    if (!has_messages_in(cut, options, f.mu)) return "not cut: wraps around in the box, without ghosts";
+    return "an open edge of the lattice";
+}
+
+} // namespace
 
 std::size_t plan_core::staging_bytes() const {
     std::size_t sum = 0;
@@ -41,7 +52,13 @@ std::string plan_core::describe() const {
             table += line + why_column(m.why, job_.members()[m.peer]) + "\n";
         });
     });
-    if (messages_.empty()) table += "  no message: every dimension wraps locally\n";
+    for (int i = 0; i < lattice::faces; ++i) {
+        const face f = lattice::face_of(i);
+        if (message_of(f) >= 0) continue;
+        std::snprintf(line, sizeof line, "  %-7s %5s  %-9s %-8s %10d %12d %10d %12d  ", lattice::to_string(f).c_str(),
+                      "-", "-", "none", 0, 0, 0, 0);
+        table.append(line).append(why_none(cut_, options_, f)).append("\n");
+    }
     return table;
 }
 
@@ -53,18 +70,20 @@ std::uint64_t plan_core::checksum(const source_field& x) const noexcept {
 
 void plan_core::require_fresh(const source_field& x, std::uint64_t version, std::size_t first, std::size_t last) const {
     if (options_.checks < check_level::normal) return;
-    const std::string stale =
-        "halo '" + options_.name + "': stale ghosts after exchange " + std::to_string(epoch_) + ": ";
+    std::string stale = "halo '" + options_.name + "': stale ghosts after exchange " + std::to_string(epoch_) + ": ";
     if (team_->in_flight(epoch_)) throw error(stale + "the next exchange is not finished; call finish() first");
-    const char* why = "is not what the last finished exchange sent";
+    std::string_view why = "is not what the last finished exchange sent";
     for (std::size_t i = first; i < last; ++i) {
         if (!sent_[i].is_of(x.values)) continue;
-        why = sent_[i].why_stale(x.values, version, epoch_, [&] { return checksum(x); });
-        if (!why) return;
+        const char* const stale_because = sent_[i].why_stale(x.values, version, epoch_, [&] { return checksum(x); });
+        if (!stale_because) return;
+        why = stale_because;
     }
     if (epoch_ > 0 && sent_.front().epoch() < epoch_)
         why = "is not tracked: the last exchange was packed by its caller";
-    throw error(stale + "the field " + why + "; call start() and finish(), or ensure_halo()");
+    // ensure_halo() goes by marks.
+    const char* const remedy = why == sent_field::unmarked ? "" : ", or ensure_halo()";
+    throw error(stale.append("the field ").append(why).append("; call start() and finish()").append(remedy));
 }
 
 void plan_core::throw_other_number(std::size_t fields) const {

@@ -23,7 +23,8 @@ using lattice::dimensions;
 
 /// Everything about a plan that must be the same on every rank, as text for comparison.
 std::string shape_of(const lattice::decomposition& cut, const plan_options& o) {
-    std::string text = "'" + o.name + "', " + std::to_string(o.bytes_per_site) + " bytes per site, ";
+    std::string text = "'" + o.name + "', " + std::to_string(o.bytes_per_site) + " bytes per site";
+    text.append(o.element.bytes > 0 ? " of " + comm::to_string(o.element) : "").append(", ");
     if (o.fields > 1) text += std::to_string(o.fields) + " fields, ";
     if (o.parity) text += "parity " + std::to_string(*o.parity) + ", ";
     if (o.select) text += "selected sites, ";
@@ -90,6 +91,9 @@ void plan_core::check_options(const lattice::decomposition& cut) const {
             who + "path packed: ghosts in a plan's slots are written in place; direct, streamed, joint or automatic");
     if (options_.bytes_per_site == 0)
         throw input_error(who + "0 bytes per site; say in plan_options::bytes_per_site what a site sends");
+    if (options_.element.bytes > 0 && options_.bytes_per_site % options_.element.bytes != 0)
+        throw input_error(who + std::to_string(options_.bytes_per_site) + " bytes per site don't consist of " +
+                          comm::to_string(options_.element));
     if (options_.fields < 1)
         throw input_error(who + std::to_string(options_.fields) + " fields in a message: must be 1 or more");
     check_parity(who, options_.parity);

@@ -6,6 +6,7 @@ namespace halocline::halo {
 
 bool region_plan::state::has_arrived() noexcept {
     if (!status.is_ok() || !started()) return true;
+    driver.take_over();
     if (!options.add) advance();
     return channels.has_arrived(epoch + 1);
 }
@@ -33,7 +34,7 @@ void region_plan::state::wait() noexcept {
 comm::status region_plan::state::complete() noexcept {
     if (status.is_ok() && !started()) status.misuse("finish() without start()");
     if (status.is_ok()) {
-        driver.store(comm::thread_mark(), std::memory_order_relaxed);
+        driver.take_over();
         wait();
     }
     if (status.is_ok()) {
@@ -47,7 +48,7 @@ comm::status region_plan::state::complete() noexcept {
         leave();
         return status.load();
     }
-    driver.store(nullptr, std::memory_order_relaxed);
+    driver.give_up();
     times.note_finish();
     ++epoch;
     review_paths();
@@ -56,7 +57,8 @@ comm::status region_plan::state::complete() noexcept {
 
 void region_plan::state::leave() noexcept {
     (void)status.end(comm::status::aborted); // unless it has a status of its own
-    driver.store(nullptr, std::memory_order_relaxed);
+    driver.take_over();
+    driver.give_up();
     if (!left.exchange(true, std::memory_order_acq_rel)) channels.leave();
 }
 

@@ -5,7 +5,7 @@
 #include "copying_team.hpp"
 #include "region_message.hpp"
 
-#include <halocline/comm/detail/thread_mark.hpp>
+#include <halocline/comm/detail/work_driver.hpp>
 #include <halocline/halo/detail/exchange_times.hpp>
 #include <halocline/halo/detail/message_seal.hpp>
 #include <halocline/halo/detail/sticky_status.hpp>
@@ -51,11 +51,11 @@ struct region_plan::state {
     [[nodiscard]] bool started() const { return started_ != epoch; }
     /// Called in every wait of this rank.
     void work() noexcept {
-        // Relaxed suffices: a thread that reads its own id here stored it itself, and nobody has stored since.
-        if (driver.load(std::memory_order_relaxed) != comm::thread_mark()) return;
-        if (unsent > 0) send_direct();
-        if (joint) help();
-        if (step != nullptr && !finishing) step(step_object);
+        driver.work_in_wait([this] {
+            if (unsent > 0) send_direct();
+            if (joint) help();
+            if (step != nullptr && !finishing) step(step_object);
+        });
     }
     void work_in_every_wait() {
         if (!std::exchange(works, true))
@@ -135,16 +135,16 @@ struct region_plan::state {
     void* step_object = nullptr;
 
     // The exchange under way, or the last one.
-    std::uint64_t epoch = 0, started_ = 0;    // numbers of finished and of started exchanges
-    int bound = 0;                            // the binding that was started
-    std::uint64_t stamp = 0;                  // when it was started; 0 if it is not timed
-    bool looking = false;                     // is it measured how far away messages are?
-    std::size_t unsent = 0;                   // direct messages whose target is not free yet
-    std::vector<int> reported;                // room for completed()
-    std::size_t unreported = 0;               // the first in `reported` that completed() has not returned yet
-    int broken_from = -1;                     // the rank whose message did not match its seal
-    bool finishing = false;                   // is finish() running?
-    std::atomic<const void*> driver{nullptr}; // the thread whose waits may copy: the one that started the exchange
+    std::uint64_t epoch = 0, started_ = 0; // numbers of finished and of started exchanges
+    int bound = 0;                         // the binding that was started
+    std::uint64_t stamp = 0;               // when it was started; 0 if it is not timed
+    bool looking = false;                  // is it measured how far away messages are?
+    std::size_t unsent = 0;                // direct messages whose target is not free yet
+    std::vector<int> reported;             // room for completed()
+    std::size_t unreported = 0;            // the first in `reported` that completed() has not returned yet
+    int broken_from = -1;                  // the rank whose message did not match its seal
+    bool finishing = false;                // is finish() running?
+    comm::work_driver driver;              // the thread whose waits may copy: the last in a call of this exchange
     std::atomic<bool> left{false}; // has leave() been called? At a time by two threads that both say they are member 0
     sticky_status status; // any member of a team may make it bad; misused without a wrong call: because of `bound`
     look_times looks;

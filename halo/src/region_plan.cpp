@@ -72,6 +72,7 @@ void region_plan::finish_or_throw() {
 
 std::span<const int> region_plan::completed() noexcept {
     if (s_->started() && s_->status.is_ok() && !s_->options.add) {
+        s_->driver.take_over();
         s_->advance();
         if (s_->unreported == s_->reported.size()) s_->channels.give_way();
     }

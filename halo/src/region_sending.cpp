@@ -75,7 +75,7 @@ void region_plan::state::begin(int which) noexcept {
         channel.send(k, stamp);
     });
     started_ = k;
-    driver.store(comm::thread_mark(), std::memory_order_relaxed);
+    driver.take_over();
     if (unsent > 0) send_direct();
     times.note_start(stamp);
 }

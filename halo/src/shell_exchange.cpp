@@ -7,12 +7,13 @@
 namespace halocline::halo {
 
 void shell_plan::state::phases_in_turn::begin(int which) noexcept {
+    driver.take_over();
     bound = which;
     now = 0;
     if (!plans.empty()) plans[0].begin(which);
 }
 
-bool shell_plan::state::phases_in_turn::test() noexcept {
+bool shell_plan::state::phases_in_turn::advance() noexcept {
     while (status == comm::status::ok && now < plans.size() && plans[now].has_arrived()) {
         if (now + 1 == plans.size()) return true;
         status = plans[now].complete(); // does not wait
@@ -21,12 +22,25 @@ bool shell_plan::state::phases_in_turn::test() noexcept {
     return status != comm::status::ok || now >= plans.size();
 }
 
+bool shell_plan::state::phases_in_turn::test() noexcept {
+    driver.take_over();
+    return advance();
+}
+
 comm::status shell_plan::state::phases_in_turn::complete() noexcept {
+    driver.take_over();
     while (status == comm::status::ok && now < plans.size()) {
         status = plans[now].complete();
         if (status == comm::status::ok && ++now < plans.size()) plans[now].begin(bound);
     }
+    driver.give_up();
     return status;
+}
+
+void shell_plan::state::phases_in_turn::leave() noexcept {
+    driver.take_over();
+    driver.give_up();
+    for (region_plan& phase : plans) phase.leave();
 }
 
 shell_plan::state::~state() {
@@ -74,6 +88,14 @@ bool shell_plan::state::has_binding(int which) const noexcept {
     return which >= 0 && static_cast<std::size_t>(which) < filled.size();
 }
 
+void shell_plan::state::check_unmarked(int which) noexcept {
+    if (options.checks < check_level::normal) return;
+    if (!filled[which].sends_what_it_sent(sent_sites))
+        status.misuse("ensure_halo() of a field that was written since its exchange, without mark_written()");
+    if (!filled[which].has_what_arrived(ghost_sites))
+        status.misuse("ensure_halo() of ghosts that were written since their exchange");
+}
+
 void shell_plan::state::refuse_thread(const comm::wrong_call& call) noexcept {
     status.misuse(call);
     threads->disband();
@@ -103,7 +125,7 @@ void shell_plan::state::complete() noexcept {
 }
 
 void shell_plan::state::leave() noexcept {
-    for (region_plan& phase : forward.plans) phase.leave();
+    forward.leave();
     if (backward) backward->leave();
 }
 

@@ -7,6 +7,7 @@
 #include "copying_team.hpp"
 #include "shell_regions.hpp"
 
+#include <halocline/comm/detail/work_driver.hpp>
 #include <halocline/halo/detail/sticky_status.hpp>
 #include <halocline/halo/shell_plan.hpp>
 
@@ -20,18 +21,27 @@
 namespace halocline::halo {
 
 struct shell_plan::state {
-    /// Every wait of this rank advances the phases, because a peer may wait for the next one while this rank waits for
-    /// another plan.
+    /// Every wait of the thread that drives the exchange advances the phases, because a peer may wait for the next one
+    /// while this rank waits for another plan.
     struct phases_in_turn {
         std::vector<region_plan> plans;
         std::size_t now = 0; // those before it are finished, and only it may be in flight
         int bound = 0;
         comm::status status = comm::status::ok;
+        comm::work_driver driver;
 
         void begin(int which) noexcept;
-        /// Finishes and begins what has arrived. True if all has, or the status is bad.
         bool test() noexcept;
         comm::status complete() noexcept;
+        void leave() noexcept;
+        /// Called in every wait of this rank.
+        void work() noexcept {
+            driver.work_in_wait([this] { (void)advance(); });
+        }
+
+      private:
+        /// Finishes and begins what has arrived. True if all has, or the status is bad.
+        bool advance() noexcept;
     };
 
     // Set-up (shell_setup.cpp).
@@ -64,6 +74,9 @@ struct shell_plan::state {
     /// Refuses a call by a thread that is not a member, or a member's fault; nobody waits for the missing member.
     void refuse_thread(const comm::wrong_call& call) noexcept;
     [[nodiscard]] bool has_binding(int which) const noexcept;
+    /// With checks normal or above: ensure_halo() of a binding that is fresh by its marks, but not by its values, is
+    /// misused.
+    void check_unmarked(int which) noexcept;
     /// Pre: status is misused.
     [[nodiscard]] std::string why_misused() const;
 

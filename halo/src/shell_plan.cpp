@@ -53,7 +53,10 @@ void shell_plan::finish_or_throw() {
 bool shell_plan::is_fresh(int which) const noexcept { return s_->has_binding(which) && s_->filled[which].is_fresh(); }
 
 comm::status shell_plan::ensure_halo(int which) noexcept {
-    if (is_fresh(which)) return s_->status.tell();
+    if (is_fresh(which)) {
+        s_->check_unmarked(which);
+        return s_->status.tell();
+    }
     start(which);
     return finish();
 }
@@ -67,8 +70,8 @@ std::string shell_plan::why_stale(int which) const {
     if (s.now == state::running::forward && s.forward.bound == which) return "their exchange is not finished";
     if (g.absent) return g.absent;
     if (g.was_marked()) return "a field was marked as written since";
-    if (g.checksum_of_sent(s.sent_sites) != g.sent_sum) return "a field was written since";
-    if (g.checksum_of_ghosts(s.ghost_sites) != g.ghost_sum) return "ghosts were written since";
+    if (!g.sends_what_it_sent(s.sent_sites)) return "a field was written since, without mark_written()";
+    if (!g.has_what_arrived(s.ghost_sites)) return "ghosts were written since";
     return {};
 }
 
@@ -78,10 +81,10 @@ void shell_plan::require_fresh(int which) const {
     const state& s = *s_;
     const std::string n = std::to_string(which);
     const bool under_way = s.now == state::running::forward && s.forward.bound == which;
-    throw error(
-        "halo '" + s.options.name + "': stale ghosts of binding " + n + " after exchange " + std::to_string(s.epoch) +
-        ": " + why +
-        (under_way ? "; call finish() first" : "; call start(" + n + ") and finish(), or ensure_halo(" + n + ")"));
+    throw error("halo '" + s.options.name + "': stale ghosts of binding " + n + " after exchange " +
+                std::to_string(s.epoch) + ": " + why +
+                (under_way ? "; call finish() first" : "; call start(" + n + ") and finish()") +
+                (under_way || is_fresh(which) ? "" : ", or ensure_halo(" + n + ")")); // which goes by marks
 }
 
 std::span<const int> shell_plan::completed() noexcept {

@@ -155,7 +155,7 @@ void shell_plan::state::make_phases(std::vector<shell_transfers> lists, const st
     }
     for (std::size_t p = 0; p < phases.size(); ++p) {
         if (p + 1 < phases.size()) // the next phase can then begin during any wait of this rank
-            phases[p].work_in_every_wait(&forward, [](void* f) { (void)static_cast<phases_in_turn*>(f)->test(); });
+            phases[p].work_in_every_wait(&forward, [](void* f) { static_cast<phases_in_turn*>(f)->work(); });
         phases[p].join(threads);
         if (p > 0) phases[p].follow(phases[0]);
         shares = shares || phases[p].shares();

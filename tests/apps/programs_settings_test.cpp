@@ -110,6 +110,20 @@ TEST(Programs, AConfigFileSwapsTheTransportOfEveryProgram) {
     EXPECT_TRUE(contains(asked.out, "over shm")) << asked.out << asked.err;
 }
 
+/// Whoever asks for a network must hear that it is not used.
+TEST(Programs, ANetworkThatIsPassedOverIsTold) {
+    const std::string told = "halocline: rank 0";
+    const auto by_name = run_command("env HALOCLINE_COMM_TRANSPORTS=mpi,shm " + run2 + "halo_c");
+    const auto by_default = run_command(run2 + "halo_c");
+
+    EXPECT_TRUE(contains(by_name.out, "over shm")) << by_name.out << by_name.err;
+    EXPECT_TRUE(contains(by_name.err, "transport mpi reaches nobody, though it is named before shm: this job was not "
+                                      "started by an MPI launcher"))
+        << by_name.err;
+    EXPECT_EQ(by_name.err.find(told), by_name.err.rfind(told)) << "once: " << by_name.err;
+    EXPECT_EQ(by_default.err, "");
+}
+
 TEST(Programs, ABadConfigFileIsToldOnceBeforeAnyRankStarts) {
     const scratch_folder scratch;
     std::ofstream(scratch / "bad.toml") << "[comm]\ntransprots = ['shm']\n";

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -91,6 +92,8 @@ TEST_F(CRanks, PlanTellsWhenItsGhostsAreThere) {
                                          .order_by_nodes = 0,
                                          .self_exchange = 0,
                                          .bytes_per_site = sizeof(double),
+                                         .type = HALOCLINE_BYTE,
+                                         .parity = 0,
                                          .name = "polled"};
     halocline_plan* plan = nullptr;
     ASSERT_EQ(halocline_plan_create(job_, &options, &plan), HALOCLINE_OK) << halocline_error();
@@ -102,15 +105,55 @@ TEST_F(CRanks, PlanTellsWhenItsGhostsAreThere) {
     meet(); // only now does rank 0 start
 
     if (first()) halocline_plan_start(plan, field.data());
-    while (halocline_plan_test(plan) == 0) {
-    }
+    int arrived = 0, faces[8];
+    while (halocline_plan_test(plan) == 0) arrived += halocline_plan_completed(plan, faces);
     EXPECT_EQ(halocline_plan_finish(plan), HALOCLINE_OK) << halocline_error();
+    arrived += halocline_plan_completed(plan, faces);
+    EXPECT_EQ(arrived, 2);
+    EXPECT_EQ(halocline_plan_completed(plan, faces), 0);
 
     ASSERT_EQ(halocline_plan_faces(plan), 2);
     for (int face = 0; face < 2; ++face)
         EXPECT_EQ(*static_cast<const double*>(halocline_plan_ghost(plan, face)), first() ? 2.0 : 1.0);
     meet();
     halocline_plan_free(plan);
+}
+
+TEST_F(CRanks, APlanOfOneParityDescribesItself) {
+    halocline_plan_options options{.global = {2, 2, 2, 4},
+                                   .rank_grid = {1, 1, 1, 2},
+                                   .width_low = {0, 0, 0, 1},
+                                   .width_high = {0, 0, 0, 1},
+                                   .open = {},
+                                   .order_by_nodes = 0,
+                                   .self_exchange = 0,
+                                   .bytes_per_site = sizeof(double),
+                                   .type = HALOCLINE_DOUBLE,
+                                   .parity = 2,
+                                   .name = "odd"};
+    halocline_plan* plan = nullptr;
+    ASSERT_EQ(halocline_plan_create(job_, &options, &plan), HALOCLINE_OK) << halocline_error();
+    halocline_face face{};
+    ASSERT_EQ(halocline_plan_face(plan, 0, &face), HALOCLINE_OK);
+    EXPECT_EQ(face.ghost_sites, 4) << "half of them";
+    const std::size_t length = halocline_plan_describe(plan, nullptr, 0);
+    std::vector<char> text(length + 1, 'x');
+    EXPECT_EQ(halocline_plan_describe(plan, text.data(), text.size()), length);
+    EXPECT_EQ(std::strlen(text.data()), length);
+    EXPECT_NE(std::strstr(text.data(), "halo 'odd', 8 bytes per site"), nullptr) << text.data();
+    char start[9];
+    EXPECT_EQ(halocline_plan_describe(plan, start, sizeof start), length);
+    EXPECT_STREQ(start, "halo 'od");
+    meet();
+    halocline_plan_free(plan);
+
+    options.type = first() ? HALOCLINE_DOUBLE : HALOCLINE_INT64; // of as many bytes
+    EXPECT_EQ(halocline_plan_create(job_, &options, &plan), HALOCLINE_INPUT_ERROR);
+    EXPECT_NE(std::strstr(halocline_error(), "8 bytes per site of float64"), nullptr) << halocline_error();
+    EXPECT_NE(std::strstr(halocline_error(), "8 bytes per site of int64"), nullptr) << halocline_error();
+    options.parity = 3;
+    EXPECT_EQ(halocline_plan_create(job_, &options, &plan), HALOCLINE_INPUT_ERROR);
+    EXPECT_STREQ(halocline_error(), "parity is 3: 0 (all sites), 1 (even) or 2 (odd) is expected");
 }
 
 // On both ranks, whichever was given something else: the other would wait for the one that left.
@@ -123,6 +166,8 @@ TEST_F(CRanks, APlanThatOneRankIsRefusedIsRefusedOnBoth) {
                                       .order_by_nodes = 0,
                                       .self_exchange = 0,
                                       .bytes_per_site = sizeof(double),
+                                      .type = HALOCLINE_BYTE,
+                                      .parity = 0,
                                       .name = "refused"};
     halocline_plan_options three = good;
     three.rank_grid[3] = 3;

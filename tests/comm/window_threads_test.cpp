@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <barrier>
 #include <chrono>
 #include <initializer_list>
 #include <string>
@@ -158,6 +159,43 @@ TEST(WindowThreads, WaitsOfAnotherThreadLeaveWindowsAlone) {
         }
         adds.join();
         j.barrier();
+    });
+}
+
+/// One thread of a rank begins and posts, another one waits for the windows while the first waits in sums.
+TEST(WindowThreads, AnotherThreadMayWaitForWhatOneHasPosted) {
+    run_threads(2, [](const job& j) {
+        constexpr std::size_t count = 20'000;
+        constexpr std::uint64_t steps = 100;
+        connection c(j, 1 - j.rank());
+        words out(count, 0, &j.memory()), in(count, 0, &j.memory());
+        send_window<std::uint64_t> send(c, out);
+        recv_window<std::uint64_t> receive(c, in);
+        c.connect();
+        global_sum sum(j);
+        std::barrier<> meet(2);
+        std::jthread waits([&] {
+            for (std::uint64_t step = 1; step <= steps; ++step) {
+                meet.arrive_and_wait(); // posted
+                EXPECT_EQ(receive.wait(), status::ok);
+                EXPECT_EQ(send.wait(), status::ok);
+                std::ranges::fill(out, 0); // nobody sends it any more
+                meet.arrive_and_wait();
+            }
+        });
+        for (std::uint64_t step = 1; step <= steps; ++step) {
+            if (step % 4 == static_cast<std::uint64_t>(j.rank()))
+                std::this_thread::sleep_for(std::chrono::microseconds(300));
+            std::ranges::fill(out, step);
+            EXPECT_EQ(receive.start(), status::ok);
+            EXPECT_EQ(send.start(), status::ok);
+            meet.arrive_and_wait();
+            double one = 1;
+            EXPECT_EQ(sum({&one, 1}), status::ok);
+            meet.arrive_and_wait();
+            j.barrier(); // neither rank sends any more
+            EXPECT_EQ(in, words(count, step));
+        }
     });
 }
 

@@ -182,6 +182,7 @@ TEST_F(Reader, VariablesThatAreNearlyOursAreRefusedAndOthersAreNot) {
                                                           {"HALOCLINE_HMCDEVICE", "HALOCLINE_HMC_DEVICE"},
                                                           {"HALOCLINE_GRACE", "HALOCLINE_GRACE_MS"},
                                                           {"HALOCLINE_STAL_MS", "HALOCLINE_STALL_MS"},
+                                                          {"HALOCLINE_CHEKC", "HALOCLINE_CHECK"},
                                                           {"HALOCLINE_CONFIG_FILE", "HALOCLINE_CONFIG"},
                                                           {"HALOCLINE_hmc_steps", "HALOCLINE_HMC_STEPS"},
                                                           {"halocline_hmc_steps", "HALOCLINE_HMC_STEPS"}};
@@ -237,8 +238,10 @@ TEST_F(Reader, ErrorsAreOneLineThatNoTerminalObeys) {
 TEST_F(Reader, SectionsOfOthersMayStandInAFileThatAllReadUnlessTheyAreNearlyOurs) {
     EXPECT_EQ(refused("seed = 1\n[flow]\nsteps = {a = 1}\n[hmc]\nsteps = 5\n", other_sections::left_alone), "");
     EXPECT_EQ(reader_.values().steps, 5);
-    EXPECT_EQ(refused("[hcm]\nsteps = 1\n", other_sections::left_alone),
+    EXPECT_EQ(refused("[hop]\nsteps = 1\n", other_sections::left_alone),
               ""); // two letters: another program's
+    EXPECT_EQ(refused("[hcm]\nsteps = 1\n", other_sections::left_alone),
+              ":1:1: unknown section [hcm]; known are [hmc], [[level]]"); // swapped
     EXPECT_EQ(refused("[HMC]\nsteps = 1\n", other_sections::left_alone),
               ":1:1: unknown section [HMC]; known are [hmc], [[level]]");
     EXPECT_EQ(refused("[[hmc]]\nsteps = 1\n", other_sections::left_alone),

@@ -207,11 +207,16 @@ TEST(PaddedPlan, CatchesStaleGhosts) {
         EXPECT_EQ(why(0), "fresh") << "an exchange of another field";
         const lattice::box outer = halo::grown(cut.local_box(j.rank()), p.options().widths);
         x.at(lattice::lexicographic_index({1, 1, 1, 1}, outer.extents), 0) += 1; // the first owned site, not marked
-        EXPECT_NE(why(0).find("a field was written since; call start(0)"), std::string::npos);
+        EXPECT_NE(why(0).find("a field was written since, without mark_written(); call start(0) and finish()"),
+                  std::string::npos);
         x.mark_written();
         EXPECT_NE(why(0).find("a field was marked as written since"), std::string::npos);
         ASSERT_EQ(p.ensure_halo(0), status::ok);
         EXPECT_EQ(why(0), "fresh");
+        x.at(lattice::lexicographic_index({1, 1, 1, 1}, outer.extents), 0) += 1;
+        EXPECT_EQ(p.ensure_halo(0), status::misused) << "it would have to trust the mark";
+        EXPECT_EQ(refusal([&] { p.finish_or_throw(); }),
+                  "halo 'stale': ensure_halo() of a field that was written since its exchange, without mark_written()");
     });
 }
 
@@ -234,7 +239,7 @@ TEST(PaddedPlan, CatchesGhostsThatWereWrittenByHand) {
 
             EXPECT_EQ(refusal<error>([&] { p.require_fresh(); }),
                       "halo 'by hand': stale ghosts of binding 0 after exchange " + std::to_string(p.epoch()) +
-                          ": ghosts were written since; call start(0) and finish(), or ensure_halo(0)");
+                          ": ghosts were written since; call start(0) and finish()");
         }
     });
 }

@@ -151,6 +151,48 @@ TEST(Plan, RefusesToSendAFieldOfAnotherShape) {
     }
 }
 
+TEST(Plan, RefusesToSendAFieldOfOtherComponents) {
+    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+    const lattice::field<double> x(lattice::site_order::lexicographic({4, 4, 4, 4}), 1);
+    const lattice::field<float> y(lattice::site_order::lexicographic({4, 4, 4, 4}), 2);
+    plan p(comm::job::single(small_job()), cut, halo::options_for(x, {.self_exchange = true}));
+    p.start(x);
+    EXPECT_EQ(p.finish(), status::ok);
+
+    p.start(y);
+
+    EXPECT_EQ(
+        refusal([&] { p.finish_or_throw(); }),
+        "halo 'halo': start() was given 1 field, one of 8 bytes per site (float32) on a box of 4.4.4.4; it sends 1 "
+        "of 8 bytes per site (float64) on a box of 4.4.4.4");
+    plan of_any(comm::job::single(small_job()), cut, {.bytes_per_site = 8, .self_exchange = true});
+    of_any.start(y);
+    EXPECT_EQ(of_any.finish(), status::ok) << "of which the plan was told nothing";
+}
+
+/// The bytes are as many, so the ghosts would be garbage.
+TEST(Plan, RanksOfDifferentComponentsAreRefused) {
+    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 2});
+    const auto texts = refusals(2, [&](const comm::job& j) {
+        const auto order = lattice::site_order::lexicographic(cut.local_box(j.rank()).extents);
+        const lattice::field<double> x(order, 1);
+        const lattice::field<float> y(order, 2);
+        plan p(j, cut, j.rank() == 0 ? halo::options_for(x) : halo::options_for(y));
+    });
+    for (const std::string& text : texts)
+        for (const char* const part : {"the shape of halo 'halo'", "8 bytes per site of float64", "of float32"})
+            EXPECT_NE(text.find(part), std::string::npos) << text;
+}
+
+TEST(Plan, RefusesSitesThatTheirComponentsDoNotFill) {
+    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+    EXPECT_EQ(refusal([&] {
+                  plan p(comm::job::single(small_job()), cut,
+                         {.bytes_per_site = 12, .element = comm::element_type_of<double>(), .self_exchange = true});
+              }),
+              "halo 'halo': 12 bytes per site don't consist of float64");
+}
+
 TEST(Plan, TakesAFieldThatIsNullForOneWithoutStorage) {
     const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
     const lattice::field<double> x(lattice::site_order::lexicographic({4, 4, 4, 4}), 1);

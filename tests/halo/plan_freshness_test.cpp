@@ -68,11 +68,18 @@ TEST(Plan, CatchesStaleGhosts) {
         x.at(0, 0) = 7; // without marking it
         EXPECT_EQ(
             why(x),
-            "halo 'stale': stale ghosts after exchange 1: the field was written since; call start() and finish(), "
-            "or ensure_halo()");
+            "halo 'stale': stale ghosts after exchange 1: the field was written since, without mark_written(); call "
+            "start() and finish()");
         EXPECT_NO_THROW(trusting.require_fresh(x));
         x.mark_written();
-        EXPECT_NE(why(x).find("was marked as written since"), std::string::npos);
+        EXPECT_NE(why(x).find("was marked as written since; call start() and finish(), or ensure_halo()"),
+                  std::string::npos);
+        ASSERT_EQ(p.ensure_halo(x), status::ok);
+        EXPECT_EQ(why(x), "fresh");
+        x.at(0, 0) = 8; // ensure_halo() would have to trust the mark
+        EXPECT_EQ(p.ensure_halo(x), status::misused);
+        EXPECT_EQ(refusal([&] { p.finish_or_throw(); }),
+                  "halo 'stale': ensure_halo() of a field that was written since its exchange, without mark_written()");
     });
 }
 

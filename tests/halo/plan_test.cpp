@@ -296,6 +296,13 @@ TEST(Plan, DescribesEachFace) {
         EXPECT_NE(text.find("self"), std::string::npos) << text;
         EXPECT_NE(text.find("direct"), std::string::npos) << text;
         EXPECT_NE(text.find("12288"), std::string::npos) << text; // two layers of 4^3 sites of 96 bytes
+        EXPECT_NE(text.find("of width 0"), std::string::npos) << text;
+        const std::string local = plan(j, cut, {.bytes_per_site = 96}).describe();
+        EXPECT_NE(local.find("not cut: wraps around in the box, without ghosts"), std::string::npos) << local;
+        plan_options open{.bytes_per_site = 96};
+        open.boundaries[3] = lattice::boundary::open;
+        const std::string at_edge = plan(j, cut, open).describe();
+        EXPECT_NE(at_edge.find("an open edge of the lattice"), std::string::npos) << at_edge;
     });
 }
 

@@ -28,7 +28,7 @@ TEST(SentField, IsFreshUntilItIsWrittenOrAnotherExchangeStarts) {
     EXPECT_FALSE(sent.is_fresh(&x, 7, 2)); // not finished
     EXPECT_FALSE(sent_field().is_fresh(&x, 7, 0));
     EXPECT_EQ(why(&x, 7, 3, 99), "");
-    EXPECT_EQ(why(&x, 7, 3, 98), "was written since");
+    EXPECT_EQ(why(&x, 7, 3, 98), "was written since, without mark_written()");
     EXPECT_EQ(sums, 2);
     EXPECT_EQ(why(&x, 8, 3, 99), "was marked as written since");
     EXPECT_EQ(why(&y, 7, 3, 99), "is not what the last finished exchange sent");

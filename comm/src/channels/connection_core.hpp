@@ -3,6 +3,7 @@
 #pragma once
 
 #include <halocline/comm/connection.hpp>
+#include <halocline/comm/element_type.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -16,11 +17,11 @@ class window_end;
 /// One end of a window, as requested by the user.
 struct window_request {
     bool sends = false;
-    std::string element;
-    std::size_t element_bytes = 0, count = 0;
+    element_type element{};
+    std::size_t count = 0;
     std::byte* buffer = nullptr; // the user's; nullptr: the channel's slots are the buffer
 
-    [[nodiscard]] std::size_t bytes() const noexcept { return element_bytes * count; }
+    [[nodiscard]] std::size_t bytes() const noexcept { return element.bytes * count; }
     [[nodiscard]] std::size_t bytes_out() const noexcept { return sends ? bytes() : 0; }
     [[nodiscard]] std::size_t bytes_in() const noexcept { return sends ? 0 : bytes(); }
 };

@@ -10,19 +10,8 @@
 
 namespace halocline::comm {
 
-std::string element_name(char kind, std::size_t bytes) {
-    const std::string bits = std::to_string(8 * bytes);
-    switch (kind) {
-    case 'f': return "float" + bits;
-    case 'i': return "int" + bits;
-    case 'u': return "uint" + bits;
-    default: return bytes == 1 ? "byte" : std::to_string(bytes) + "-byte objects";
-    }
-}
-
 window::window(connection& c, const spec& s)
-    : end_("a window", std::make_unique<window_end>(
-                           c.core(), window_request{s.sends, s.element, s.element_bytes, s.count, s.buffer})) {}
+    : end_("a window", std::make_unique<window_end>(c.core(), window_request{s.sends, s.element, s.count, s.buffer})) {}
 window::window(window&&) noexcept = default;
 window& window::operator=(window&&) noexcept = default;
 window::~window() = default;

@@ -38,7 +38,8 @@ window_end::window_end(std::shared_ptr<connection_core> c, window_request r)
     job_core& job = core();
     job.windows.due.reserve(job.windows.count + 1); // so that the data path never allocates
     wire_writer card;
-    write_fields(card, window_card{request_.element, request_.count, connection_->options.name, transport()});
+    write_fields(card,
+                 window_card{to_string(request_.element), request_.count, connection_->options.name, transport()});
     std::visit([&](const auto& w) { w.tell(card); }, way_);
     connection_->send_letter(card_of(request_.sends), number_, card.take());
 
@@ -48,7 +49,7 @@ window_end::window_end(std::shared_ptr<connection_core> c, window_request r)
 }
 
 window_end::way window_end::make_way() {
-    if (request_.count > most_bytes / request_.element_bytes) throw input_error(title() + ": larger than any memory");
+    if (request_.count > most_bytes / request_.element.bytes) throw input_error(title() + ": larger than any memory");
     core().sweep();
     const auto far = [&]<class Way>(std::in_place_type_t<Way> kind) {
         return way(kind, *connection_, request_, number_, connection_->agreed_id(request_.sends, number_));
@@ -70,6 +71,7 @@ window_end::way window_end::make_way() {
 
 window_end::~window_end() {
     job_core& job = core();
+    if (!job.in_forked_child()) job.windows.driver.take_over(); // in a child, its driver no longer runs
     // In a job that has failed, that is what its partner has to report.
     if (phase_ == phase::made && !job.in_forked_child() && job.failed() == status::ok) say_never_connected();
     std::erase(connection_->windows, this);
@@ -100,8 +102,8 @@ void window_end::connect(const std::string& peer_card) {
         throw input_error(title() + ": " + mine + " here, " + theirs + " at rank " + std::to_string(peer) + " ('" +
                           there.connection + "'); make both ends' windows alike, in the same order");
     };
-    if (there.element != request_.element || there.count != request_.count)
-        refuse(shown(request_.count, request_.element), shown(there.count, there.element));
+    if (there.element != to_string(request_.element) || there.count != request_.count)
+        refuse(shown(request_.count, to_string(request_.element)), shown(there.count, there.element));
     if (there.transport != transport()) refuse("transport " + transport(), there.transport);
     if (partner_never_connected()) {
         std::visit([](auto& w) { w.refuse(); }, way_);
@@ -204,7 +206,6 @@ template <window_way Way>
 }
 
 [[gnu::always_inline]] inline void window_end::send_soon() noexcept {
-    core().windows.driver.store(thread_mark(), std::memory_order_relaxed);
     due_ = true;
     if (push() || listed_) return;
     listed_ = true;
@@ -217,6 +218,7 @@ bool window_end::push_listed() noexcept {
 }
 
 status window_end::begin() noexcept {
+    core().windows.driver.take_over();
     if (status_ != status::ok) return status_;
     if (phase_ != phase::idle) {
         return misused(phase_ == phase::made ? "init() before the connection's connect()" : "init() before wait()");
@@ -250,6 +252,7 @@ status window_end::fill() noexcept {
 }
 
 status window_end::post(std::size_t bytes_now) noexcept {
+    core().windows.driver.take_over();
     if (status_ != status::ok) return status_;
     if (phase_ != phase::begun) return misused("post() without init()");
     if (bytes_now > request_.bytes()) return misused("post() of more elements than the window has");
@@ -277,6 +280,7 @@ void window_end::help() noexcept {
 }
 
 bool window_end::test() noexcept {
+    core().windows.driver.take_over();
     if (status_ != status::ok || phase_ != phase::posted) return true; // wait() would return at once
     if (move_on()) return true;
     help();
@@ -288,6 +292,7 @@ bool window_end::test() noexcept {
 }
 
 status window_end::wait() noexcept {
+    core().windows.driver.take_over();
     if (status_ == status::ok) status_ = core().failed_for_call();
     if (status_ != status::ok) return status_;
     if (phase_ != phase::posted) return misused("wait() without post()");
@@ -309,8 +314,8 @@ std::string window_end::title() const {
 }
 
 std::string window_end::pending() const {
-    std::string text = title() + ", step " + std::to_string(step_) + ": " + shown(request_.count, request_.element) +
-                       " over " + transport();
+    std::string text = title() + ", step " + std::to_string(step_) + ": " +
+                       shown(request_.count, to_string(request_.element)) + " over " + transport();
     if (misuse_)
         text += ": " + misuse_.text();
     else if (request_.sends && request_.buffer == nullptr && phase_ == phase::begun)
@@ -319,7 +324,7 @@ std::string window_end::pending() const {
 }
 
 std::string window_end::describe() const {
-    return title() + ": " + shown(request_.count, request_.element) + " over " + transport() + ", " +
+    return title() + ": " + shown(request_.count, to_string(request_.element)) + " over " + transport() + ", " +
            std::visit([](const auto& w) { return w.describe(); }, way_) +
            (spared_ > 0 ? ", copied there in " + std::to_string(spared_) + " steps, in which the receiver was late"
                         : "");

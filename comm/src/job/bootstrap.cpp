@@ -213,6 +213,7 @@ std::shared_ptr<job_core> join(bootstrap start, const job_options& options) {
     refusals refused{std::move(around.why_no_shm), {}};
     open_networks(j, ranks_here == start.ranks, address, refused);
     j.collectively([&] { core->choose_transports(refused); });
+    if (start.rank == 0) core->tell_passed_over(refused);
     core->compare_transports();
     measure_at_start(j);
     return core;

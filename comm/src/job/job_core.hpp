@@ -84,6 +84,9 @@ class job_core {
     /// Chooses each peer's transport, by options.transports.  Err: input_error (the same on every rank only if
     /// collective).
     void choose_transports(const refusals& refused);
+    /// Tells of networks that the options name before a transport that was chosen, and that reach none of this rank's
+    /// peers.  Pre: transports are chosen.
+    void tell_passed_over(const refusals& refused) const;
     /// Determines all_share_memory, some_share_memory and all_have_own_cores. Collective.  Pre: transports and `spin` are chosen.
     void compare_transports();
     /// Keeps the block for as long as peers may write there.

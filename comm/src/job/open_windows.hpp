@@ -4,9 +4,8 @@
 
 #include "control/keyed_letters.hpp"
 
-#include <halocline/comm/detail/thread_mark.hpp>
+#include <halocline/comm/detail/work_driver.hpp>
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -63,9 +62,9 @@ struct open_windows {
     }
     /// push_due() in a wait for something else; nothing if another thread drives the windows.
     void push_due_in_wait() noexcept {
-        if (driver.load(std::memory_order_relaxed) == thread_mark()) push_due();
+        driver.work_in_wait([this] { push_due(); });
     }
-    std::atomic<const void*> driver{nullptr}; ///< the thread that began or posted last
+    work_driver driver; ///< the thread that called a window last
 };
 
 } // namespace halocline::comm

@@ -3,6 +3,7 @@
 #include "job_core.hpp"
 #include "mpi/world.hpp"
 #include "ofi/world.hpp"
+#include "say.hpp"
 #include "verbs/world.hpp"
 
 #include <halocline/comm/transport_names.hpp>
@@ -79,6 +80,21 @@ void job_core::choose_transports(const refusals& refused) {
             throw input_error("no transport of [" + joined(options.transports, ", ") + "] reaches " +
                               name_of(member.rank) + " from " + name_of(rank) + " (" + member.refused + ")");
         }
+    }
+}
+
+void job_core::tell_passed_over(const refusals& refused) const {
+    const std::vector<std::string>& named = options.transports;
+    if (named == default_transports()) return; // nobody asked for one of them
+    for (auto t = named.begin(); t != named.end(); ++t) {
+        const auto served_later = [&](const rank_info& m) {
+            return m.rank != rank && std::find(t + 1, named.end(), m.transport) != named.end();
+        };
+        const auto peer = std::ranges::find_if(members, served_later);
+        if (*t == "self" || *t == "shm" || peer == members.end()) continue;
+        if (std::ranges::find(members, *t, &rank_info::transport) != members.end()) continue;
+        say("halocline: " + name_of(rank) + ": transport " + *t + " reaches nobody, though it is named before " +
+            peer->transport + ": " + why_not(*t, peer->rank, refused));
     }
 }
 

@@ -60,7 +60,7 @@ std::vector<int> even_groups(int count, int most);
 
 /// Each in its range (ranges). Equal on every rank, except for lane_width.
 struct solver_options {
-    std::optional<lattice::coordinate> blocks; ///< extents of Schwarz blocks and aggregates; none: default_blocks()
+    std::optional<lattice::coordinate> blocks{}; ///< extents of Schwarz blocks and aggregates; none: default_blocks()
     int vectors = 28;         ///< test vectors, at most most_vectors() if coarse_level; N_c = 2 * vectors
     int setup_iterations = 4; ///< inverse iterations, each with the multigrid of the previous step
     int sweeps = 2;           ///< SAP sweeps, after the coarse-grid correction

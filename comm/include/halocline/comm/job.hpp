@@ -130,7 +130,8 @@ class rank_failure : public job_error {
 /// Threads: while one thread of a rank makes set-up calls, or destroys what they made, no other one is in a call.
 /// Otherwise several may be in calls at once if they use different plans and sums, and all peers are reached through
 /// shared memory. Windows, messages and one-sided calls, and all that goes over networks, are for one thread at a time;
-/// while it is in a call for messages, no other one is in any call.
+/// while it is in a call for messages, no other one is in any call. What one thread has begun (an exchange, a step of a
+/// window) another may finish, even while the first waits for something else.
 class job {
   public:
     /// The job of the launcher that started this process: halocline-run, an MPI launcher (its MPI is loaded as a

@@ -18,6 +18,7 @@
 
 #include <halocline/base/checked_pointer.hpp>
 #include <halocline/comm/connection.hpp>
+#include <halocline/comm/element_type.hpp>
 #include <halocline/comm/status.hpp>
 #include <halocline/comm/team.hpp>
 
@@ -31,19 +32,6 @@
 namespace halocline::comm {
 
 class window_end; // private: comm/src/channels/window_end.hpp
-
-/// "float64", "int32", "24-byte objects": what both ends of a window compare.
-std::string element_name(char kind, std::size_t bytes);
-template <class T>
-std::string element_name() {
-    char kind = 'b';
-    if constexpr (std::is_floating_point_v<T>) {
-        kind = 'f';
-    } else if constexpr (std::is_integral_v<T> && sizeof(T) > 1) {
-        kind = std::is_signed_v<T> ? 'i' : 'u';
-    }
-    return element_name(kind, sizeof(T));
-}
 
 /// What all windows can do. After the connection's connect() every member except wait_or_throw(), pending() and
 /// describe() is noexcept, and neither allocates (over verbs: once the peer has connected, too) nor locks. Over shared
@@ -80,8 +68,8 @@ class window {
     static constexpr std::size_t beyond = static_cast<std::size_t>(-1); ///< no window has that many bytes
     struct spec {
         bool sends = false;
-        std::string element;
-        std::size_t element_bytes = 0, count = 0;
+        element_type element{};
+        std::size_t count = 0;
         std::byte* buffer = nullptr; ///< the user's; nullptr: the window's own
     };
     /// The user's buffer. An empty vector's null address must not be taken for "the window's own", so it gets another.
@@ -116,8 +104,7 @@ class send_window : public window {
     /// Local; the connection's connect() makes it ready.  Pre: the buffer outlives the window.
     /// Err: input_error: more bytes than there can be; slab_full. So it is of every window.
     send_window(connection& c, std::span<const T> buffer)
-        : window(c, {true, element_name<T>(), sizeof(T), buffer.size(), buffer_at(buffer.data())}),
-          count_(buffer.size()) {}
+        : window(c, {true, element_type_of<T>(), buffer.size(), buffer_at(buffer.data())}), count_(buffer.size()) {}
     /// Begins a step. Never waits.
     status init() noexcept { return begin(); }
     /// Sends the first `count` elements. Never waits: if they can't go yet, they go in test() or in any window's
@@ -141,8 +128,7 @@ class recv_window : public window {
   public:
     /// Local; the connection's connect() makes it ready.  Pre: the buffer outlives the window.
     recv_window(connection& c, std::span<T> buffer)
-        : window(c, {false, element_name<T>(), sizeof(T), buffer.size(), buffer_at(buffer.data())}),
-          count_(buffer.size()) {}
+        : window(c, {false, element_type_of<T>(), buffer.size(), buffer_at(buffer.data())}), count_(buffer.size()) {}
     /// Begins a step: the peer may write the buffer from now on, until wait(). Never waits.
     status init() noexcept { return begin(); }
     /// Must be called between init() and wait(), like a sender's; makes progress on operations under way. Never waits.
@@ -166,7 +152,7 @@ requires std::is_trivially_copyable_v<T>
 class buffered_send_window : public window {
   public:
     buffered_send_window(connection& c, std::size_t count)
-        : window(c, {true, element_name<T>(), sizeof(T), count, nullptr}), count_(count) {}
+        : window(c, {true, element_type_of<T>(), count, nullptr}), count_(count) {}
     /// Begins a step, and waits until the buffer may be written: until the receiver has begun the previous step, or an
     /// earlier one if the window is small. If it receives straight into a user's buffer in its slab, it must have begun
     /// this step; as long as it is late, the buffer is one at this end, after a short wait, and post() copies.
@@ -195,7 +181,7 @@ requires std::is_trivially_copyable_v<T>
 class buffered_recv_window : public window {
   public:
     buffered_recv_window(connection& c, std::size_t count)
-        : window(c, {false, element_name<T>(), sizeof(T), count, nullptr}), count_(count) {}
+        : window(c, {false, element_type_of<T>(), count, nullptr}), count_(count) {}
     /// Begins a step: what was received before is no longer needed. Never waits.
     status init() noexcept { return begin(); }
     /// Must be called between init() and wait(), like a sender's; makes progress on operations under way. Never waits.

@@ -18,7 +18,7 @@ struct block_map {
         std::complex<double> coefficient = 1;
     };
     int block_reals = 0; ///< reals per block
-    std::vector<std::vector<term>> rows;
+    std::vector<std::vector<term>> rows{};
 
     [[nodiscard]] bool empty() const { return rows.empty(); }
     /// Number of reals in the result.

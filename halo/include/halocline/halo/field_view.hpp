@@ -3,6 +3,7 @@
 // The field must outlive the plans that it is bound to, and must not move in memory.
 #pragma once
 
+#include <halocline/comm/element_type.hpp>
 #include <halocline/lattice/field.hpp>
 #include <halocline/lattice/site_order.hpp>
 
@@ -45,8 +46,8 @@ struct site_shape {
 /// view() makes one, of a lattice::field or of memory of your own.
 struct field_view {
     std::byte* data = nullptr; ///< [outer][component][lane], as lattice::field stores it
-    std::shared_ptr<const lattice::site_order> order;
-    site_shape shape;
+    std::shared_ptr<const lattice::site_order> order{};
+    site_shape shape{};
     /// The field's version (lattice::field::mark_written()). Without one, is_fresh() is never true.
     std::shared_ptr<std::uint64_t> version = nullptr;
 
@@ -80,13 +81,15 @@ struct source_field {
     const std::byte* values = nullptr;
     const lattice::site_order* order = nullptr; ///< null: bytes of sites, x fastest; or a field without storage
     site_shape shape;
+    comm::element_type element{}; ///< of its components
 };
 
 template <class T>
 source_field source_of(const lattice::field<T>& x) noexcept {
     return {reinterpret_cast<const std::byte*>(x.data()),
             x.shared_order().get(),
-            {.components = x.components(), .component_bytes = sizeof(T)}};
+            {.components = x.components(), .component_bytes = sizeof(T)},
+            comm::element_type_of<T>()};
 }
 /// One of several fields that a caller names: null counts as a field without storage.
 template <class T>

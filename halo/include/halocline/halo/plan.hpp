@@ -152,7 +152,8 @@ class plan {
     // Only fields that were passed to start() are tracked. After the start of an exchange that the caller packs (a pack
     // function, start_bytes(), start_filled()) no field is fresh.
 
-    /// Exchanges x unless is_fresh(x). All ranks must come to the same answer, so mark the same fields everywhere.
+    /// Exchanges x unless is_fresh(x). All ranks must come to the same answer, so mark the same fields everywhere. With
+    /// checks normal or above, a field that was written but not marked is misused.
     /// Pre: options().fields == 1, and as for start(x); otherwise misused.
     template <class T>
     [[nodiscard]] comm::status ensure_halo(const lattice::field<T>& x) noexcept {
@@ -162,7 +163,7 @@ class plan {
     /// Exchanges these fields unless is_fresh(xs).  Pre: as for start(xs); otherwise misused.
     template <class T>
     [[nodiscard]] comm::status ensure_halo(std::span<const lattice::field<T>* const> xs) noexcept {
-        if (is_fresh(xs)) return core_->tell_status();
+        if (is_fresh(xs)) return core_->told_fresh(xs);
         start(xs);
         return finish();
     }
@@ -224,8 +225,8 @@ class plan {
     /// Bytes outside the slab in which messages packed by callers are assembled before they are streamed: the size of
     /// the messages that are, or may later be, streamed. Memory that nobody packs into is not touched.
     [[nodiscard]] std::size_t staging_bytes() const { return core_->staging_bytes(); }
-    /// A table for human readers: face, peer, transport, path, sites, bytes; the reason for each path, and why
-    /// preferred transports were not used.
+    /// A table for human readers: face, peer, transport, path ("none": not exchanged), sites, bytes; the reason for each
+    /// path, and why preferred transports were not used.
     [[nodiscard]] std::string describe() const { return core_->describe(); }
 
   private:

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <halocline/base/check.hpp>
+#include <halocline/comm/element_type.hpp>
 #include <halocline/halo/ghost_widths.hpp>
 #include <halocline/halo/path.hpp>
 #include <halocline/lattice/field.hpp>
@@ -20,8 +21,8 @@
 
 namespace halocline::halo {
 
-/// Equal on every rank, except for `order`. Only bytes_per_site has no usable default: options_for() takes it, and
-/// `order`, from a field.
+/// Equal on every rank, except for `order`. Only bytes_per_site has no usable default: options_for() takes it, `element`
+/// and `order` from a field.
 struct plan_options {
     std::string name = "halo"; ///< in error messages and reports
     ghost_widths widths{};     ///< ghost layers per dimension and side; 0 for a dimension without exchange
@@ -29,6 +30,9 @@ struct plan_options {
     /// as periodic here, because the sign belongs to the operator.
     std::array<lattice::boundary, lattice::dimensions> boundaries{};
     std::size_t bytes_per_site = 0; ///< in a message, per field; required
+    /// What a site consists of, as options_for() tells: then start() takes only fields of such components. Not told: of
+    /// any, if their sites have bytes_per_site.
+    comm::element_type element{};
     /// Also exchange periodic dimensions that are not cut, with this rank itself. Otherwise they have no ghosts, and
     /// the caller wraps around locally.
     bool self_exchange = false;
@@ -53,14 +57,15 @@ struct plan_options {
     /// Each message carries a CRC32C, which finish() verifies; wrong_data if it differs, and finish_or_throw() names
     /// the face. Also on if the job asks for it (job_options::checksums) and with checks == comm.
     bool checksums = false;
-    /// normal and above: require_fresh() detects a field that was written since its exchange.
+    /// normal and above: require_fresh() and ensure_halo() detect a field that was written since its exchange.
     check_level checks = default_checks();
 };
 
-/// Options for plans that send fields like x: with its site order and its bytes per site; the rest as given.
+/// Options for plans that send fields like x: with its site order, its components and bytes per site; the rest as given.
 template <class T>
 [[nodiscard]] plan_options options_for(const lattice::field<T>& x, plan_options options = {}) {
     options.bytes_per_site = static_cast<std::size_t>(x.components()) * sizeof(T);
+    options.element = comm::element_type_of<T>();
     options.order = x.shared_order();
     return options;
 }

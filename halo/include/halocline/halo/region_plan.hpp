@@ -56,9 +56,9 @@ strided_box box_in(const lattice::box& part, const lattice::coordinate& array,
 /// This rank's end of a transfer: sites that go to, or come from, one rank (possibly itself), as a list, as boxes, or
 /// both. The other end may list them in another way.
 struct transfer {
-    int peer = 0;                    ///< the rank at the other end
-    std::uint32_t tag = 0;           ///< equal at both ends; unique among the transfers from one rank to the other
-    std::vector<std::int32_t> sites; ///< lexicographic indices in the field's box, in message order
+    int peer = 0;                      ///< the rank at the other end
+    std::uint32_t tag = 0;             ///< equal at both ends; unique among the transfers from one rank to the other
+    std::vector<std::int32_t> sites{}; ///< lexicographic indices in the field's box, in message order
     /// Follow `sites` in the message, one after the other. A plan keeps their rows, which take a few bytes each unless
     /// the site order scatters them, rather than their sites.
     std::vector<strided_box> boxes{};
@@ -75,8 +75,8 @@ std::vector<std::int32_t> sites_of(const lattice::box& part, const lattice::coor
 /// The fields of one exchange: sites of source[i] go to sites of the peers' destination[i], for all i in one message.
 /// If source and destination are the same field (halos), no site may be both sent and received.
 struct binding {
-    std::vector<field_view> source;
-    std::vector<field_view> destination;
+    std::vector<field_view> source{};
+    std::vector<field_view> destination{};
 };
 /// A binding of one field, or of several, to themselves.
 template <class T, class... More>
@@ -176,7 +176,7 @@ class region_plan {
     [[nodiscard]] bool has_arrived() noexcept;
     /// Is a message large enough to be shared by a team?
     [[nodiscard]] bool shares() const;
-    /// While an exchange is under way and finish() is not running, every wait of the thread that started it calls
+    /// While an exchange is under way and finish() is not running, every wait of the thread that drives it calls
     /// step(object). Step may finish this plan; it never waits.
     void work_in_every_wait(void* object, void (*step)(void* object));
 

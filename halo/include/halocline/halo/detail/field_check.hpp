@@ -18,14 +18,15 @@ class field_check {
     field_check() = default;
     /// `extents` of the local box.
     field_check(const plan_options& options, const lattice::coordinate& extents)
-        : fields_(static_cast<std::size_t>(options.fields)), site_bytes_(options.bytes_per_site), extents_(extents),
-          ordered_(options.order && !options.order->is_lexicographic()) {}
+        : fields_(static_cast<std::size_t>(options.fields)), site_bytes_(options.bytes_per_site),
+          element_(options.element), extents_(extents), ordered_(options.order && !options.order->is_lexicographic()) {}
 
     /// Can a message hold this number of fields?
     [[nodiscard]] bool fits(std::size_t fields) const noexcept { return fields == fields_; }
     /// Can a message be filled from this field?
     [[nodiscard]] bool fits(const source_field& x) const noexcept {
-        return x.order && x.shape.bytes() == site_bytes_ && has_extents(*x.order);
+        return x.order && x.shape.bytes() == site_bytes_ && has_extents(*x.order) &&
+               (element_.bytes == 0 || element_ == x.element);
     }
     /// Can a message be filled from bytes of sites, x fastest?
     [[nodiscard]] bool fits_bytes() const noexcept { return !ordered_ && fields_ == 1; }
@@ -47,9 +48,11 @@ class field_check {
     struct given_fields {
         std::size_t count = 0;
         std::size_t site_bytes = 0; // of a field that doesn't fit; 0: none, or one without storage
+        comm::element_type element{};
         lattice::coordinate extents{};
     };
     std::size_t fields_ = 0, site_bytes_ = 0;
+    comm::element_type element_;
     lattice::coordinate extents_{};
     bool ordered_ = false;                // otherwise than bytes of sites are
     std::optional<given_fields> refused_; ///< nothing: bytes

@@ -78,6 +78,9 @@ class plan_core {
     }
     template <class T>
     void require_fresh(std::span<const lattice::field<T>* const> xs) const;
+    /// The status of ensure_halo() of these fields, which by their marks are fresh.
+    template <class T>
+    comm::status told_fresh(std::span<const lattice::field<T>* const> xs) noexcept;
 
     // Looking at the plan.
     [[nodiscard]] std::span<const plan_message> messages() const { return messages_; }

@@ -156,6 +156,16 @@ void plan_core::start(std::span<const lattice::field<T>* const> xs, team t) noex
 }
 
 template <class T>
+comm::status plan_core::told_fresh(std::span<const lattice::field<T>* const> xs) noexcept {
+    for (std::size_t i = 0; i < xs.size() && options_.checks >= check_level::normal; ++i) {
+        const auto sum = [&] { return checksum(source_of(*xs[i])); };
+        if (sent_[i].why_stale(xs[i]->data(), xs[i]->version(), epoch_, sum) != nullptr)
+            status_.misuse("ensure_halo() of a field that was written since its exchange, without mark_written()");
+    }
+    return status_.tell();
+}
+
+template <class T>
 void plan_core::require_fresh(std::span<const lattice::field<T>* const> xs) const {
     if (xs.size() != sent_.size()) throw_other_number(xs.size());
     for (std::size_t i = 0; i < xs.size(); ++i)

@@ -23,6 +23,7 @@ class sent_field {
     [[nodiscard]] bool is_fresh(const void* values, std::uint64_t version, std::uint64_t epoch) const noexcept {
         return is_of(values) && version_ == version && epoch_ == epoch;
     }
+    static constexpr const char* unmarked = "was written since, without mark_written()";
     /// Why the ghosts of exchange `epoch` do not match the field as it is now; null if they do. sum() computes the
     /// checksum of what would be sent: it detects a field that was written but not marked.
     template <class Sum>
@@ -30,7 +31,7 @@ class sent_field {
                                         Sum&& sum) const {
         if (!is_of(values) || epoch_ != epoch) return "is not what the last finished exchange sent";
         if (version_ != version) return "was marked as written since";
-        return sum() == sum_ ? nullptr : "was written since";
+        return sum() == sum_ ? nullptr : unmarked;
     }
 
   private:
