@@ -2,7 +2,8 @@
 # (default 2), --rounds N (default 7), options of coarse_solve
 
 # A line of JSON for each transport: medians in ms, and the median over the rounds of the ratio to shm within a round.
-# All contenders bind their ranks to cores, or none does.
+# saved_percent: the share of the whole solve's time over that MPI that shm saves. All contenders bind their ranks to
+# cores, or none does.
 programs=(coarse_solve)
 packages=bench
 quickest=(--rounds 1)
@@ -55,7 +56,7 @@ facts() {
   echo "\"pinned\":$pinned,\"host\":\"$(uname -n)\",\"compiler\":${compiler:-\"unknown\"},\"git\":\"$HALOCLINE_BENCH_GIT\""
 }
 print_line() { # CONTENDER
-  local part ms ratio ends line="{\"bench\":\"coarse_halo\",\"transport\":\"$1\",\"ranks\":$np,\"rounds\":$rounds"
+  local part ms ratio saved ends line="{\"bench\":\"coarse_halo\",\"transport\":\"$1\",\"ranks\":$np,\"rounds\":$rounds"
   for part in "${parts[@]}"; do # each value by itself: a failure within another command's arguments would be lost
     ms=$(awk '{ print 1e3 * $1 }' "$out/$1.$part" | median)
     ms=$(printf '%.3f' "$ms")
@@ -63,8 +64,10 @@ print_line() { # CONTENDER
     [[ $1 != shm ]] || continue
     ratio=$(paste "$out/$1.$part" "$out/shm.$part" | awk '!($2 > 0) { exit 1 } { print $1 / $2 }' | median) ||
       { say "\"$part\" took no time over shm: there is no ratio to it"; exit 1; }
+    saved=$(awk -v r="$ratio" 'BEGIN { printf "%.1f", 100 * (1 - 1 / r) }')
     ratio=$(printf '%.2f' "$ratio")
     line+=",\"${part}_over_shm\":$ratio"
+    [[ $part != solve ]] || line+=",\"saved_percent\":$saved"
   done
   ends=$(facts)
   echo "$line,$ends}"

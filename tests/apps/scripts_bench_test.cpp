@@ -191,14 +191,15 @@ TEST(BenchScript, LinesOfTheCoarseHaloSayWhatWasMeasured) {
     EXPECT_EQ(run.exit_code, 0) << run.err;
     const std::string begin = "{\"bench\":\"coarse_halo\",\"transport\":",
                       end = ",\"pinned\":true,\"host\":\"host\",\"compiler\":\"unknown\",\"git\":\"code\"}\n";
-    EXPECT_EQ(run.out,
-              begin +
-                  "\"shm\",\"ranks\":2,\"rounds\":2,\"solve_ms\":2000.000,\"coarse_ms\":1000.000,"
-                  "\"halo_ms\":500.000" +
-                  end + begin +
-                  "\"openmpi\",\"ranks\":2,\"rounds\":2,\"solve_ms\":2000.000,\"solve_over_shm\":1.00,"
-                  "\"coarse_ms\":1000.000,\"coarse_over_shm\":1.00,\"halo_ms\":500.000,\"halo_over_shm\":1.00" +
-                  end);
+    EXPECT_EQ(
+        run.out,
+        begin +
+            "\"shm\",\"ranks\":2,\"rounds\":2,\"solve_ms\":2000.000,\"coarse_ms\":1000.000,"
+            "\"halo_ms\":500.000" +
+            end + begin +
+            "\"openmpi\",\"ranks\":2,\"rounds\":2,\"solve_ms\":2000.000,\"solve_over_shm\":1.00,\"saved_percent\":0.0,"
+            "\"coarse_ms\":1000.000,\"coarse_over_shm\":1.00,\"halo_ms\":500.000,\"halo_over_shm\":1.00" +
+            end);
     EXPECT_EQ(no_ratio.exit_code, 1) << no_ratio.out;
     EXPECT_TRUE(contains(no_ratio.err, "\"halo\" took no time over shm")) << no_ratio.err;
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A slab: the memory of a rank that its peers can reach. One sparse, sealed memfd per rank, sized when the job starts
 // and mapped by the peers of the node. Memory is committed on first use, in huge pages where the kernel can
-// (docs/decisions/0037-huge-pages-in-slabs.md), so running out of memory is an error here, never a SIGBUS later. It is
-// a std::pmr::memory_resource: fields and buffers can live in it.
+// (docs/decisions/0037-huge-pages-in-slabs.md), so running out of memory is an error here, not a SIGBUS later; only the
+// boxes of messages take their pages when they are first used. It is a std::pmr::memory_resource: fields and buffers can
+// live in it.
 #pragma once
 
 #include <cstddef>
