@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The smallest user of the library. README.md shows this program (consumer.readme compares them).
+#include <halocline/comm/run_job.hpp>
 #include <halocline/halo/plan.hpp>
 
 #include <iostream>
 
-int main() {
-    using namespace halocline;
-    const auto job = comm::job::from_environment(); // the ranks that halocline-run or mpirun started, or just this one
+using namespace halocline;
 
+int exchange_ghosts(const comm::job& job) { // on each rank that halocline-run or mpirun started, or just on this one
     // Declare: a global lattice (x, y, z, t), how it is cut over the ranks, and a field on this rank's part of it.
     const auto cut = lattice::decomposition::chosen({16, 16, 16, 32}, job.ranks());
     lattice::field<double> phi(cut.local_box(job.rank()).extents, 1); // one double per site
@@ -28,4 +28,7 @@ int main() {
                 if (ghost != 1000.0 * m.peer + step) return 1;
     }
     if (job.rank() == 0) std::cout << exchange.describe(); // face, peer, transport, path, bytes, and why
+    return 0;
 }
+
+int main() { return comm::run_job(exchange_ghosts); } // an exception ends all ranks, and is told once

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a program's main() makes of an exception: lines on stderr that say it once, and an exit code on every rank.
+#include <halocline_test/contains.hpp>
+#include <halocline_test/run_command.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+namespace {
+
+using namespace halocline_test;
+
+command_result run(const std::string& how, int ranks = 3) {
+    return run_command(HALOCLINE_RUN " -n " + std::to_string(ranks) + " -- " HALOCLINE_PROGRAM " '" + how + "'");
+}
+
+std::ptrdiff_t lines_with(const std::string& text, const std::string& part) {
+    std::ptrdiff_t lines = 0;
+    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++lines;
+    return lines;
+}
+
+TEST(RunJob, ReturnsWhatTheBodyReturns) {
+    EXPECT_EQ(run("returns").exit_code, 7);
+    const auto nothing = run("returns nothing");
+    EXPECT_EQ(nothing.exit_code, 0);
+    EXPECT_EQ(nothing.err, "");
+}
+
+TEST(RunJob, BadInputOfAllRanksIsToldOnce) {
+    for (const auto& [how, text] :
+         {std::pair{"all throw bad input", "no grid of 3 ranks"}, {"all are told", "a missing file"}}) {
+        const auto result = run(how);
+        EXPECT_EQ(result.exit_code, 2) << result.err;
+        EXPECT_EQ(lines_with(result.err, text), 1) << result.err;
+    }
+}
+
+TEST(RunJob, BadInputBeforeThereIsAJobIsToldOnce) {
+    const auto result =
+        run_command("env HALOCLINE_COMM_TRANSPORTS=pigeon " HALOCLINE_RUN " -n 3 -- " HALOCLINE_PROGRAM " returns");
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_EQ(lines_with(result.err, "unknown transport 'pigeon'"), 1) << result.err;
+}
+
+TEST(RunJob, AnExceptionOfOneRankEndsTheOthers) {
+    for (const auto& [how, text] : {std::pair{"one throws bad input", "error: rank 1: not here"},
+                                    {"one throws", "error: rank 1: out of luck"},
+                                    {"one throws a number", "error: rank 1: an exception of unknown type"}}) {
+        const auto result = run(how);
+        EXPECT_NE(result.exit_code, 0) << result.err;
+        EXPECT_EQ(lines_with(result.err, text), 1) << result.err;
+        for (const char* const waits : {"rank 0", "rank 2"}) EXPECT_TRUE(contains(result.err, waits)) << result.err;
+        EXPECT_FALSE(contains(result.err, "terminate called")) << result.err;
+    }
+}
+
+TEST(RunJob, ARankThatDiesIsNamedByTheOthers) {
+    const auto result = run("one dies");
+    EXPECT_NE(result.exit_code, 0);
+    EXPECT_GE(lines_with(result.err, "rank 1"), 2) << result.err;
+}
+
+TEST(RunJob, AloneThereIsNoRankToName) {
+    const auto result = run_command(HALOCLINE_PROGRAM " 'all throw bad input'");
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_TRUE(contains(result.err, ": error: no grid of 1 ranks\n")) << result.err;
+}
+
+} // namespace
