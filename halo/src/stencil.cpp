@@ -44,10 +44,7 @@ star_edges::star_edges(const comm::job& j, const lattice::decomposition& cut, co
     for (int mu = 0; mu < dimensions; ++mu)
         all += text_of(mu, mu == 0 ? "(%.17g, %.17g) in %c" : ", (%.17g, %.17g) in %c");
     j.agree("the phases and messages of stencil '" + options.name + "'",
-            all + ", messages " + format_text(options.format, options.scale) + ", fields of " +
-                (real_bytes == sizeof(float)    ? "float"
-                 : real_bytes == sizeof(double) ? "double"
-                                                : "neither float nor double"));
+            all + ", messages " + format_text(options.format, options.scale));
     j.collectively([&] {
         if (options.format != message_format::as_stored && real_bytes != sizeof(float))
             throw input_error("stencil '" + options.name + "': " + std::string(to_string(options.format)) +

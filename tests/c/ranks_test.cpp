@@ -83,18 +83,21 @@ TEST_F(CRanks, ReceiveWindowTellsWhenItsMessageIsThere) {
     halocline_connection_free(c);
 }
 
+/// A plan of one double per site on a box of 2.2.2.extent, cut in t over two ranks.
+halocline_plan_options cut_in_t(int extent, const char* name) {
+    halocline_plan_options options{};
+    for (int mu = 0; mu < 4; ++mu) {
+        options.global[mu] = mu == 3 ? extent : 2;
+        options.rank_grid[mu] = mu == 3 ? 2 : 1;
+    }
+    options.width_low[3] = options.width_high[3] = 1;
+    options.bytes_per_site = sizeof(double);
+    options.name = name;
+    return options;
+}
+
 TEST_F(CRanks, PlanTellsWhenItsGhostsAreThere) {
-    const halocline_plan_options options{.global = {2, 2, 2, 4},
-                                         .rank_grid = {1, 1, 1, 2},
-                                         .width_low = {0, 0, 0, 1},
-                                         .width_high = {0, 0, 0, 1},
-                                         .open = {},
-                                         .order_by_nodes = 0,
-                                         .self_exchange = 0,
-                                         .bytes_per_site = sizeof(double),
-                                         .type = HALOCLINE_BYTE,
-                                         .parity = 0,
-                                         .name = "polled"};
+    const halocline_plan_options options = cut_in_t(4, "polled");
     halocline_plan* plan = nullptr;
     ASSERT_EQ(halocline_plan_create(job_, &options, &plan), HALOCLINE_OK) << halocline_error();
     const std::vector<double> field(16, first() ? 1.0 : 2.0);
@@ -120,17 +123,9 @@ TEST_F(CRanks, PlanTellsWhenItsGhostsAreThere) {
 }
 
 TEST_F(CRanks, APlanOfOneParityDescribesItself) {
-    halocline_plan_options options{.global = {2, 2, 2, 4},
-                                   .rank_grid = {1, 1, 1, 2},
-                                   .width_low = {0, 0, 0, 1},
-                                   .width_high = {0, 0, 0, 1},
-                                   .open = {},
-                                   .order_by_nodes = 0,
-                                   .self_exchange = 0,
-                                   .bytes_per_site = sizeof(double),
-                                   .type = HALOCLINE_DOUBLE,
-                                   .parity = 2,
-                                   .name = "odd"};
+    halocline_plan_options options = cut_in_t(4, "odd");
+    options.type = HALOCLINE_DOUBLE;
+    options.parity = 2;
     halocline_plan* plan = nullptr;
     ASSERT_EQ(halocline_plan_create(job_, &options, &plan), HALOCLINE_OK) << halocline_error();
     halocline_face face{};
@@ -158,17 +153,7 @@ TEST_F(CRanks, APlanOfOneParityDescribesItself) {
 
 // On both ranks, whichever was given something else: the other would wait for the one that left.
 TEST_F(CRanks, APlanThatOneRankIsRefusedIsRefusedOnBoth) {
-    const halocline_plan_options good{.global = {2, 2, 2, 6},
-                                      .rank_grid = {1, 1, 1, 2},
-                                      .width_low = {0, 0, 0, 1},
-                                      .width_high = {0, 0, 0, 1},
-                                      .open = {},
-                                      .order_by_nodes = 0,
-                                      .self_exchange = 0,
-                                      .bytes_per_site = sizeof(double),
-                                      .type = HALOCLINE_BYTE,
-                                      .parity = 0,
-                                      .name = "refused"};
+    const halocline_plan_options good = cut_in_t(6, "refused");
     halocline_plan_options three = good;
     three.rank_grid[3] = 3;
     halocline_plan* plan = nullptr;
