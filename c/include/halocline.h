@@ -143,9 +143,9 @@ typedef struct halocline_plan_options {
     int order_by_nodes; /* not 0: ranks get the places of the rank grid that send few bytes between nodes */
     int self_exchange;  /* not 0: dimensions that are not cut are exchanged too, with the rank itself */
     size_t bytes_per_site;
+    const char* name;    /* in error messages; may be NULL */
     halocline_type type; /* of what a site consists; compared between ranks; HALOCLINE_BYTE, which is 0: not told */
     int parity;          /* 1: only sites whose global coordinates have an even sum are exchanged, 2: odd; 0: all */
-    const char* name;    /* in error messages; may be NULL */
 } halocline_plan_options;
 
 /* The message through one face, as seen from this rank. */
@@ -187,7 +187,7 @@ halocline_status halocline_plan_finish(halocline_plan* plan);
  * many; they may be read at once, while others travel. Call it in a loop around test, and once more after finish. */
 int halocline_plan_completed(halocline_plan* plan, int faces[8]);
 /* A table for people: each face's peer, transport, path and sites, and why. Like snprintf, writes at most `size` bytes,
- * the 0 included, and returns the length of the whole. */
+ * the 0 included, and returns the length of the whole; 0 if it fails. */
 size_t halocline_plan_describe(const halocline_plan* plan, char* text, size_t size);
 /* The ghosts behind a face: ghost_sites * bytes_per_site bytes; valid from finish to the next start. NULL if there is
  * no such face. */

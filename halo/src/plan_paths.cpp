@@ -18,7 +18,8 @@ namespace {
 /// Why a message to another rank is packed, if that rank shares no memory with this one.
 std::string why_sent(path wish) {
     std::string why = "packed, then sent: no shared memory";
-    if (wish != path::automatic) why.append(", which ").append(to_string(wish)).append(" is for");
+    if (wish == path::direct || wish == path::streamed || wish == path::joint)
+        why.append(", which ").append(to_string(wish)).append(" is for");
     return why;
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // A halo plan's description of itself, and whether its ghosts are fresh.
-#include "box_layers.hpp"
 #include "source_fingerprint.hpp"
 #include "why_column.hpp"
 
@@ -15,10 +14,10 @@ namespace halocline::halo {
 namespace {
 
 /// Why a face is not exchanged.
-const char* why_none(const lattice::decomposition& cut, const plan_options& options, face f) {
+const char* why_none(const plan_options& options, face f) {
     if (options.widths.behind(f) == 0 && options.widths.behind(f.opposite()) == 0) return "of width 0";
-    if (!has_messages_in(cut, options, f.mu)) return "not cut: wraps around in the box, without ghosts";
-    return "an open edge of the lattice";
+    if (options.boundaries[f.mu] == lattice::boundary::open) return "an open edge of the lattice";
+    return "not cut: wraps around in the box, without ghosts";
 }
 
 } // namespace
@@ -57,7 +56,7 @@ std::string plan_core::describe() const {
         if (message_of(f) >= 0) continue;
         std::snprintf(line, sizeof line, "  %-7s %5s  %-9s %-8s %10d %12d %10d %12d  ", lattice::to_string(f).c_str(),
                       "-", "-", "none", 0, 0, 0, 0);
-        table.append(line).append(why_none(cut_, options_, f)).append("\n");
+        table.append(line).append(why_none(options_, f)).append("\n");
     }
     return table;
 }

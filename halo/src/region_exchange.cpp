@@ -48,10 +48,10 @@ comm::status region_plan::state::complete() noexcept {
         leave();
         return status.load();
     }
-    driver.give_up();
     times.note_finish();
     ++epoch;
     review_paths();
+    driver.give_up();
     return status.load();
 }
 

@@ -55,6 +55,7 @@ struct region_plan::state {
             if (unsent > 0) send_direct();
             if (joint) help();
             if (step != nullptr && !finishing) step(step_object);
+            if (unsent == 0 && !joint && step == nullptr) driver.give_up(); // nothing is left to do in waits
         });
     }
     void work_in_every_wait() {

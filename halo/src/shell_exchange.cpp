@@ -92,8 +92,9 @@ void shell_plan::state::check_unmarked(int which) noexcept {
     if (options.checks < check_level::normal) return;
     if (!filled[which].sends_what_it_sent(sent_sites))
         status.misuse("ensure_halo() of a field that was written since its exchange, without mark_written()");
-    if (!filled[which].has_what_arrived(ghost_sites))
+    else if (!filled[which].has_what_arrived(ghost_sites))
         status.misuse("ensure_halo() of ghosts that were written since their exchange");
+    if (!status.is_ok()) leave();
 }
 
 void shell_plan::state::refuse_thread(const comm::wrong_call& call) noexcept {

@@ -39,9 +39,9 @@ halocline_plan_options faces_in_t(const char* name) {
             .order_by_nodes = 0,
             .self_exchange = 1,
             .bytes_per_site = 8,
+            .name = name,
             .type = HALOCLINE_BYTE,
-            .parity = 0,
-            .name = name};
+            .parity = 0};
 }
 
 TEST_F(CErrors, AFaceThatThereIsNotHasNoGhosts) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program that ends as its first word says (run_job_test.cpp).
 #include <halocline/base/error.hpp>
+#include <halocline/comm/global_sum.hpp>
 #include <halocline/comm/run_job.hpp>
 
 #include <cstdlib>
@@ -20,6 +21,13 @@ int main(int argc, char** argv) {
         if (how == "one throws" && here) throw std::runtime_error("out of luck");
         if (how == "one throws a number" && here) throw 42;
         if (how == "one dies" && here) _exit(9);
+        if (how == "one throws out of a sum" || how == "one throws bad input out of a sum") {
+            comm::global_sum sum(j); // says farewell before main() knows of the exception
+            double one = 1;
+            if (here && how == "one throws out of a sum") throw std::runtime_error("out of luck");
+            if (here) throw input_error("not here");
+            sum.sum_or_throw({&one, 1});
+        }
         if (how == "all are told")
             j.collectively([&] {
                 if (here) throw input_error("a missing file");

@@ -46,13 +46,19 @@ TEST(RunJob, BadInputBeforeThereIsAJobIsToldOnce) {
 }
 
 TEST(RunJob, AnExceptionOfOneRankEndsTheOthers) {
-    for (const auto& [how, text] : {std::pair{"one throws bad input", "error: rank 1: not here"},
-                                    {"one throws", "error: rank 1: out of luck"},
-                                    {"one throws a number", "error: rank 1: an exception of unknown type"}}) {
-        const auto result = run(how);
-        EXPECT_NE(result.exit_code, 0) << result.err;
-        EXPECT_EQ(lines_with(result.err, text), 1) << result.err;
-        for (const char* const waits : {"rank 0", "rank 2"}) EXPECT_TRUE(contains(result.err, waits)) << result.err;
+    struct end {
+        const char *how, *why;
+    };
+    for (const end& e :
+         {end{"one throws bad input", "not here"}, end{"one throws", "out of luck"},
+          end{"one throws a number", "an exception of unknown type"}, end{"one throws out of a sum", "out of luck"},
+          end{"one throws bad input out of a sum", "not here"}}) {
+        const auto result = run(e.how);
+        EXPECT_NE(result.exit_code, 0) << e.how;
+        EXPECT_EQ(lines_with(result.err, std::string("error: rank 1: ") + e.why), 1) << e.how << "\n" << result.err;
+        for (const char* const waits : {"error: rank 0 (pid ", "error: rank 2 (pid "})
+            EXPECT_EQ(lines_with(result.err, waits), 1) << e.how << "\n" << result.err;
+        EXPECT_EQ(lines_with(result.err, e.why), 3) << "all know the cause: " << e.how << "\n" << result.err;
         EXPECT_FALSE(contains(result.err, "terminate called")) << result.err;
     }
 }

@@ -31,4 +31,4 @@ int exchange_ghosts(const comm::job& job) { // on each rank that halocline-run o
     return 0;
 }
 
-int main() { return comm::run_job(exchange_ghosts); } // an exception ends all ranks, and is told once
+int main() { return comm::run_job(exchange_ghosts); } // tells of an exception, and ends all ranks

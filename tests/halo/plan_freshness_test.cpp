@@ -124,6 +124,10 @@ TEST(Plan, KnowsEachOfSeveralFields) {
         EXPECT_EQ(p.ensure_halo(span_of(xy)), status::ok);
         EXPECT_EQ(p.ensure_halo(span_of(xy)), status::ok);
         EXPECT_EQ(p.epoch(), 2U);
+        plan unmarked(j, cut, halo::options_for(x, {.fields = 2, .checks = check_level::normal}));
+        EXPECT_EQ(unmarked.ensure_halo(span_of(xy)), status::ok);
+        y.at(0, 0) = 8; // without marking it, the second of them
+        EXPECT_EQ(unmarked.ensure_halo(span_of(xy)), status::misused);
         EXPECT_EQ(p.ensure_halo(x), status::misused) << "though x is fresh: every call alike";
         EXPECT_NE(refusal([&] { p.finish_or_throw(); }).find("start() was given 1 field; it sends 2 of 8 bytes"),
                   std::string::npos);

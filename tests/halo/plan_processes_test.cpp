@@ -204,6 +204,8 @@ TEST(PlanOfProcesses, ShortFacesOfOneNeighbourTravelAsOneMessage) {
             EXPECT_EQ(faces.exchange(epoch), messages_of_short_faces(j)) << faces.p.describe();
         const bool told = faces.p.describe().find("in one message with t-low") != std::string::npos;
         EXPECT_EQ(told, messages_of_short_faces(j) == 1) << faces.p.describe();
+        const bool sent = faces.p.describe().find("packed, then sent: no shared memory\n") != std::string::npos;
+        EXPECT_EQ(sent, transport() != "shm" && j.ranks() > 1) << faces.p.describe();
     }
 }
 

@@ -299,10 +299,12 @@ TEST(Plan, DescribesEachFace) {
         EXPECT_NE(text.find("of width 0"), std::string::npos) << text;
         const std::string local = plan(j, cut, {.bytes_per_site = 96}).describe();
         EXPECT_NE(local.find("not cut: wraps around in the box, without ghosts"), std::string::npos) << local;
-        plan_options open{.bytes_per_site = 96};
-        open.boundaries[3] = lattice::boundary::open;
-        const std::string at_edge = plan(j, cut, open).describe();
-        EXPECT_NE(at_edge.find("an open edge of the lattice"), std::string::npos) << at_edge;
+        for (const int mu : {0, 3}) { // not cut, and cut
+            plan_options open{.bytes_per_site = 96};
+            open.boundaries[mu] = lattice::boundary::open;
+            const std::string at_edge = plan(j, cut, open).describe();
+            EXPECT_NE(at_edge.find("an open edge of the lattice"), std::string::npos) << at_edge;
+        }
     });
 }
 

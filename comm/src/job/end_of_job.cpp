@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <ctime>
 #include <sched.h>
 
 namespace halocline::comm {
@@ -146,10 +147,21 @@ job_core::ending job_core::end_of_job(std::string_view sentence_end) const {
     return end;
 }
 
+void job_core::await_cause() const noexcept {
+    constexpr int milliseconds = 300;
+    for (int i = 0; i < milliseconds && memory->record().end() == nullptr; ++i) {
+        if (alive) alive->look();
+        const timespec nap{0, 1'000'000};
+        nanosleep(&nap, nullptr);
+    }
+}
+
 void job_core::raise(status why, std::string_view operation) const {
     const std::string waited = " while this rank waited for " + std::string(operation);
     const bool own = why == status::wrong_data || why == status::misused;
-    // A peer that ends the job may have closed its end before all records are written.
+    // A peer that ends the job may have closed its end before all records are written. If an exception ends it, it closes
+    // what it has first, and then tells why.
+    if (why == status::aborted) await_cause();
     const bool ended = memory->record().end_soon() != nullptr;
     own_activity.threw_job_error.store(true, std::memory_order_relaxed);
     // Otherwise the program may catch this and continue with the job.

@@ -123,6 +123,8 @@ class job_core {
         std::string text;
     };
     [[nodiscard]] ending end_of_job(std::string_view sentence_end) const;
+    /// Waits until the end of the job is known, for up to 0.3 s.
+    void await_cause() const noexcept;
     [[noreturn]] void raise(status why, std::string_view operation) const;
     /// Notes which rank this one waits for, so that the watchdog and the peers can tell who holds up the job. Called
     /// again while a wait lasts.

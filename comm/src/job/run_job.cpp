@@ -8,6 +8,7 @@
 #include <halocline/comm/run_job.hpp>
 
 #include <chrono>
+#include <algorithm>
 #include <cerrno>
 #include <exception>
 #include <new>
@@ -28,42 +29,62 @@ void tell(int rank, const std::string& what) {
 }
 constexpr int nobody = -1; // need be named
 
-/// Aborts the job because of this. False if another rank did, for the same reason: then that one tells it.
-bool gives_up_first(job_core& core, const std::string& what) {
-    // Ranks that find the same do so at about the same time. Rank 0 waits, so that the others may find it; the others
-    // longer, so that it may tell.
-    const int looks = core.rank == 0 ? 50 : 150;
-    for (int i = 0; i < looks && core.find_failure(-1, ticks(), false) == status::ok; ++i)
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+/// What every rank has found.
+int told_by_rank_0(int rank, const std::string& what, int code) {
+    if (rank == 0)
+        tell(nobody, what);
+    else
+        wait_for_rank_0_to_report();
+    return code;
+}
+
+/// Ends the job because of this, unless it has ended. Peers that have found the farewells of what this rank had wait a
+/// moment for that (job_core::raise()).
+void give_up(job_core& core, const std::string& what) {
     core.own_activity.knows_of_end.store(true, std::memory_order_relaxed);
     core.publish(status::aborted, core.rank, what);
+}
+
+/// Waits for a rank that finds the same bad input and tells it; what all ranks find they find at about the same time.
+/// True if there is one, else ends the job.
+bool is_told_by_another(job_core& core, const std::string& what) {
+    core.own_activity.knows_of_end.store(true, std::memory_order_relaxed); // the watchdog need not tell it
+    // By turns: when the first one gives up, the others have found it, too.
+    const int looks = 40 + 25 * std::min(core.rank, 8);
+    for (int i = 0; i < looks && core.find_failure(-1, ticks(), false) == status::ok; ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    give_up(core, what);
     const job_end* const end = core.memory->record().end_soon();
-    return end == nullptr || end->culprit == core.rank || end->why != status::aborted ||
-           std::string_view(end->text) != std::string_view(what).substr(0, sizeof end->text - 1);
+    return end != nullptr && end->culprit != core.rank && end->why == status::aborted &&
+           std::string_view(end->text) == std::string_view(what).substr(0, sizeof end->text - 1);
 }
 
 /// The exception under way, which a rank of this job has thrown.
 int ended_by_exception(job_core& core) {
-    const auto give_up = [&](const std::string& what, int code) {
-        if (core.ranks == 1 || gives_up_first(core, what)) tell(core.ranks == 1 ? nobody : core.rank, what);
+    const int self = core.ranks == 1 ? nobody : core.rank;
+    const auto ended_by = [&](const std::string& what, int code) {
+        give_up(core, what);
+        tell(self, what);
         return code;
     };
     try {
         throw;
-    } catch (const job_error& e) { // all ranks know that the job ends
-        tell(core.rank, e.what());
-        return job_ended;
     } catch (const input_error& e) {
-        return give_up(e.what(), bad_input);
-    } catch (const out_of_memory& e) { // the same on every rank
-        if (core.rank == 0) tell(nobody, e.what());
-        return failed;
+        if (core.ranks > 1 && is_told_by_another(core, e.what()))
+            wait_for_rank_0_to_report();
+        else
+            tell(core.rank == 0 ? nobody : self, e.what());
+        return bad_input;
+    } catch (const job_error& e) { // perhaps only this rank's
+        return ended_by(e.what(), job_ended);
+    } catch (const out_of_memory& e) {
+        return told_by_rank_0(core.rank, e.what(), failed);
     } catch (const std::bad_alloc&) {
-        return give_up("out of memory", failed);
+        return ended_by("out of memory", failed);
     } catch (const std::exception& e) {
-        return give_up(e.what(), failed);
+        return ended_by(e.what(), failed);
     } catch (...) {
-        return give_up("an exception of unknown type", failed);
+        return ended_by("an exception of unknown type", failed);
     }
 }
 
@@ -76,12 +97,10 @@ int run_body(const std::function<int(const job&)>& body, const job_options& opti
     } catch (const unshared_input_error& e) {
         tell(launched_rank(), e.what());
         return bad_input;
-    } catch (const input_error& e) { // every rank's
-        if (launched_rank() == 0)
-            tell(nobody, e.what());
-        else
-            wait_for_rank_0_to_report();
-        return bad_input;
+    } catch (const input_error& e) {
+        return told_by_rank_0(launched_rank(), e.what(), bad_input);
+    } catch (const out_of_memory& e) {
+        return told_by_rank_0(launched_rank(), e.what(), failed);
     } catch (const std::exception& e) {
         tell(launched_rank(), e.what());
         return dynamic_cast<const job_error*>(&e) != nullptr ? job_ended : failed;

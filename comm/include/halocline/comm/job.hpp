@@ -131,7 +131,7 @@ class rank_failure : public job_error {
 /// Otherwise several may be in calls at once if they use different plans and sums, and all peers are reached through
 /// shared memory. Windows, messages and one-sided calls, and all that goes over networks, are for one thread at a time;
 /// while it is in a call for messages, no other one is in any call. What one thread has begun (an exchange, a step of a
-/// window) another may finish, even while the first waits for something else.
+/// window) another may finish while the first waits for something else; statistics of it are for the one in its calls.
 class job {
   public:
     /// The job of the launcher that started this process: halocline-run, an MPI launcher (its MPI is loaded as a

@@ -72,7 +72,8 @@ class shell_plan {
 
     /// Exchanges bindings[which] unless is_fresh(which). All ranks must come to the same answer, so mark the same
     /// fields everywhere. With checks normal or above, a field or ghosts that were written but not marked are misused.
-    /// Pre: the last exchange is finished.  Cost: a comparison per field, or an exchange.
+    /// Pre: the last exchange is finished.  Cost: a comparison per field, with checks normal or above also a read of what
+    /// is exchanged; or an exchange.
     [[nodiscard]] comm::status ensure_halo(int which = 0) noexcept;
     /// True if bindings[which] was exchanged, and none of its fields was marked since (lattice::field::mark_written()).
     /// Each binding is fresh or stale independently; an exchange of another one makes it stale only if that writes the

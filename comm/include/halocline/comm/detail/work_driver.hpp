@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <sched.h>
+#include <unistd.h>
 
 namespace halocline::comm {
 
@@ -19,12 +20,12 @@ class work_driver {
     void take_over() noexcept {
         const std::uintptr_t self = own_mark();
         std::uintptr_t now = driver_.load(std::memory_order_acquire);
-        while ((now & ~in_wait) != self) {
-            if ((now & in_wait) != 0) {
+        for (std::uint32_t looks = 1; (now & ~in_wait) != self; ++looks) {
+            if ((now & in_wait) != 0 && (looks % looks_per_check != 0 || ::getpid() == process_)) {
                 sched_yield(); // the other thread may have lost its core
                 now = driver_.load(std::memory_order_acquire);
             } else if (driver_.compare_exchange_weak(now, self, std::memory_order_acq_rel, std::memory_order_acquire)) {
-                return;
+                return; // in a child of fork() also from a thread that is not there
             }
         }
     }
@@ -46,8 +47,10 @@ class work_driver {
   private:
     static std::uintptr_t own_mark() noexcept { return reinterpret_cast<std::uintptr_t>(thread_mark()); }
     static constexpr std::uintptr_t in_wait = 1; // marks are even
+    static constexpr std::uint32_t looks_per_check = 1024;
 
     std::atomic<std::uintptr_t> driver_{0}; // its mark, and whether a wait of it is at the work; 0: nobody
+    pid_t process_ = ::getpid();
 };
 
 } // namespace halocline::comm
