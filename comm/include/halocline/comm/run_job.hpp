@@ -14,10 +14,11 @@ int run_body(const std::function<int(const job&)>& body, const job_options& opti
 
 /// `int main() { return comm::run_job([](const comm::job& job) { … }); }`: joins the job of the environment, calls
 /// body(job), and returns what that returns; 0 if it returns nothing. Collective.
-/// An exception becomes a line on stderr: of bad input that all ranks find alike one of the lowest of them, as a rule; of
-/// another exception one of the rank that threw it, and one of each rank that waited for it. Nobody waits longer: the job
-/// is aborted. The exit code is then 2 after input_error, 3 after job_error, else 1, on every rank.
-/// Cost: of an exception up to 0.2 s.
+/// An exception becomes a line on stderr and ends the job, so that nobody waits longer. Of bad input that all ranks find
+/// alike one rank tells, as a rule the lowest. Any other exception is told by the rank that threw it, and once more by
+/// each rank that waited for it. The exit code is 2 after input_error, 3 after job_error (also that of ranks that
+/// waited), else 1.
+/// Cost: of an exception up to 0.3 s.
 template <class Body>
 int run_job(Body&& body, const job_options& options = {}) {
     return run_body(
