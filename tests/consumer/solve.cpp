@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // docs/solving.md shows this program (consumer.readme compares them).
 #include <halocline/amg/solver.hpp>
+#include <halocline/comm/run_job.hpp>
 #include <halocline/dirac/gauge_configuration.hpp>
 
 #include <iostream>
 
-int main(int argc, char** argv) {
-    using namespace halocline;
-    const auto job = comm::job::from_environment();
-    const auto file = lattice::open_gauge_file(argc > 1 ? argv[1] : "config.ildg"); // or another format
+using namespace halocline;
+
+int solve(const comm::job& job, const char* path) {
+    const auto file = lattice::open_gauge_file(path); // .ildg, or another format
     const auto blocks = amg::default_blocks(file.extents); // Schwarz blocks; ranks own whole ones
     const auto cut = lattice::decomposition::chosen(file.extents, job.ranks(), blocks);
     const dirac::padded_links links(job, cut, dirac::read_configuration(job, cut, file).links);
@@ -24,4 +25,8 @@ int main(int argc, char** argv) {
         std::cout << solvers::to_string(report.outer.status) << " after " << report.outer.iterations
                   << " iterations, |b - D x| / |b| = " << report.outer.relative_residual << '\n';
     return report.converged() ? 0 : 1;
+}
+
+int main(int argc, char** argv) { // a missing file, say, is told once, and ends all ranks
+    return comm::run_job([&](const comm::job& job) { return solve(job, argc > 1 ? argv[1] : "config.ildg"); });
 }
