@@ -55,7 +55,8 @@ struct region_plan::state {
             if (unsent > 0) send_direct();
             if (joint) help();
             if (step != nullptr && !finishing) step(step_object);
-            if (unsent == 0 && !joint && step == nullptr) driver.give_up(); // nothing is left to do in waits
+            // Nothing is left to do in waits. A step may have finished this exchange, so that `unsent` is others' now.
+            if (step == nullptr && !joint && unsent == 0) driver.give_up();
         });
     }
     void work_in_every_wait() {

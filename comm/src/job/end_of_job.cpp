@@ -148,9 +148,13 @@ job_core::ending job_core::end_of_job(std::string_view sentence_end) const {
 }
 
 void job_core::await_cause() const noexcept {
+    const int peer = farewell_of.load(std::memory_order_relaxed);
+    if (in_forked_child() || cause_awaited_of.exchange(peer, std::memory_order_relaxed) == peer) return;
     constexpr int milliseconds = 300;
     for (int i = 0; i < milliseconds && memory->record().end() == nullptr; ++i) {
         if (alive) alive->look();
+        if (alive && peer >= 0 && alive->left(peer)) return; // in good order
+        background.run_all();                                // what other peers wait for
         const timespec nap{0, 1'000'000};
         nanosleep(&nap, nullptr);
     }

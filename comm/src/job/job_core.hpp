@@ -37,11 +37,11 @@ struct refusals {
     std::map<std::string, std::vector<std::string>> networks;
 };
 
-/// One rank's state. Its members are written by the thread that makes set-up calls, while no other thread of the rank is
-/// in a call (job.hpp), except: own_activity, farewell_of, progress_calls and the records in slabs are atomic; `alive`
-/// has a lock; stall_reports, crossed, spin and windows.driver have rules of their own. The watchdog's thread reads
-/// options, members, memory, peer_base, networks.mpi, own_activity, stall_reports and alive. next_plan_id and `measured`
-/// are the same on all ranks.
+/// One rank's state. Its members are written by the thread that makes set-up calls, while no other thread of the rank
+/// is in a call (job.hpp), except: own_activity, farewell_of, cause_awaited_of, progress_calls and the records in slabs
+/// are atomic; `alive` has a lock; stall_reports, crossed, spin and windows.driver have rules of their own. The
+/// watchdog's thread reads options, members, memory, peer_base, networks.mpi, own_activity, stall_reports and alive.
+/// next_plan_id and `measured` are the same on all ranks.
 class job_core {
   public:
     job_core(int own_rank, int job_ranks, job_options choices, std::string started_by,
@@ -80,6 +80,7 @@ class job_core {
     crossed_waits crossed;
     parked_memory parked;
     std::atomic<int> farewell_of{failure_record::nobody}; // the rank that closed its end of what this rank waited for
+    mutable std::atomic<int> cause_awaited_of{failure_record::nobody}; // await_cause()
 
     /// Chooses each peer's transport, by options.transports.  Err: input_error (the same on every rank only if
     /// collective).
@@ -123,7 +124,7 @@ class job_core {
         std::string text;
     };
     [[nodiscard]] ending end_of_job(std::string_view sentence_end) const;
-    /// Waits until the end of the job is known, for up to 0.3 s.
+    /// A peer has closed its end: waits until the end of the job is known, for up to 0.3 s, and once per peer.
     void await_cause() const noexcept;
     [[noreturn]] void raise(status why, std::string_view operation) const;
     /// Notes which rank this one waits for, so that the watchdog and the peers can tell who holds up the job. Called
