@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The main() of a program that is one rank of a job.
+// The main() of a program that is one rank of a job (docs/decisions/0054-how-a-program-ends.md).
 #pragma once
 
 #include <halocline/comm/job.hpp>
