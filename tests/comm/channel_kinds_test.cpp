@@ -41,7 +41,7 @@ void on_every_rank(const std::function<void(const job&)>& body) {
 class ring_of {
   public:
     ring_of(const job& j, channel_kind kind, std::size_t bytes)
-        : job_(j), bytes_(bytes), tape_(bytes), out_(2 * bytes, &j.memory()), in_(2 * bytes, &j.memory()) {
+        : job_(j), bytes_(bytes), tape_(bytes), out_(2 * bytes + 1, &j.memory()), in_(2 * bytes + 1, &j.memory()) {
         auto requests = ring(j, bytes);
         for (channel_request& r : requests) {
             r.kind = kind;
