@@ -3,8 +3,8 @@
 
 namespace halocline::comm {
 
-/// Tells the calling thread from all that live at the same time; an even address.  Cost: below a nanosecond; std::this_thread::get_id()
-/// calls the threads library.
+/// An even address, which tells the calling thread from all that live at the same time.  Cost: below a nanosecond;
+/// std::this_thread::get_id() calls the threads library.
 inline const void* thread_mark() noexcept {
     alignas(2) static thread_local char mark;
     return &mark;
