@@ -7,6 +7,7 @@
 
 #include <halocline/base/error.hpp>
 #include <halocline/base/short_list.hpp>
+#include <halocline/dirac/wilson_clover.hpp>
 #include <halocline/solvers/concepts.hpp>
 
 #include <algorithm>
@@ -124,6 +125,7 @@ class block_gram_schmidt {
 aggregation::aggregation(std::shared_ptr<const lattice::site_order> fine,
                          std::shared_ptr<const lattice::site_order> coarse, int vectors)
     : fine_(std::move(fine)), coarse_(std::move(coarse)), vectors_(vectors) {
+    dirac::require_operator_lanes(fine_->lane_width());
     const lattice::block_layout& b = blocks();
     const std::int64_t room = most_vectors(b.block);
     if (vectors < 1) throw input_error("test vectors: " + std::to_string(vectors) + "; at least 1 is needed");

@@ -146,6 +146,7 @@ typedef struct halocline_plan_options {
     const char* name;    /* in error messages; may be NULL */
     halocline_type type; /* of what a site consists; compared between ranks; HALOCLINE_BYTE, which is 0: not told */
     int parity;          /* 1: only sites whose global coordinates have an even sum are exchanged, 2: odd; 0: all */
+    int fields;          /* of one message, such as several right-hand sides; 0: one */
 } halocline_plan_options;
 
 /* The message through one face, as seen from this rank. */
@@ -177,8 +178,17 @@ halocline_status halocline_plan_face(const halocline_plan* plan, int face, haloc
  * each site of the box, x fastest, and must not be written until finish. If it is NULL, finish returns
  * HALOCLINE_MISUSED. */
 void halocline_plan_start(halocline_plan* plan, const void* field);
-/* Starts an exchange whose messages are filled by `pack`, called with `context` and only within this call. */
+/* The same for all fields of a plan of several: `count` is that of its options. */
+void halocline_plan_start_fields(halocline_plan* plan, const void* const fields[], int count);
+/* Starts an exchange whose messages are filled by `pack`, called with `context` and only within this call. Of plans with
+ * one field. */
 void halocline_plan_start_packed(halocline_plan* plan, halocline_pack pack, void* context);
+/* Where the next message through a face is to be written before halocline_plan_start_filled(): the sites of the face,
+ * x fastest, bytes_per_site each; with several fields, those of one field after those of another. Each exchange has
+ * another target. Over shared memory it is the neighbour's ghosts. NULL if there is no such face. */
+void* halocline_plan_target(halocline_plan* plan, int face);
+/* Starts an exchange whose messages are in their targets. */
+void halocline_plan_start_filled(halocline_plan* plan);
 /* 1 if finish would return at once. */
 int halocline_plan_test(halocline_plan* plan);
 /* Waits until all ghosts are here. */
@@ -190,7 +200,7 @@ int halocline_plan_completed(halocline_plan* plan, int faces[8]);
  * the 0 included, and returns the length of the whole; 0 if it fails. */
 size_t halocline_plan_describe(const halocline_plan* plan, char* text, size_t size);
 /* The ghosts behind a face: ghost_sites * bytes_per_site bytes; valid from finish to the next start. NULL if there is
- * no such face. */
+ * no such face. With several fields, those of the next field follow. */
 const void* halocline_plan_ghost(const halocline_plan* plan, int face);
 
 /* --- Global sums: comm/global_sum.hpp --------------------------------------------------------------------------- */

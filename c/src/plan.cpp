@@ -4,9 +4,12 @@
 #include <halocline/halo/plan.hpp>
 #include <halocline/lattice/rank_order.hpp>
 
+#include <algorithm>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 using namespace halocline;
 using c::element_of, c::guarded, c::present, c::with;
@@ -14,6 +17,7 @@ using c::element_of, c::guarded, c::present, c::with;
 struct halocline_plan {
     halo::plan value;
     lattice::box box;
+    std::vector<const std::byte*> fields; // of one exchange
     /// `s`: from finish(). It is sticky, so finish_or_throw() provides its text.
     halocline_status finished(comm::status s) noexcept {
         return s == comm::status::ok ? HALOCLINE_OK : c::told_by(s, [this] { value.finish_or_throw(); });
@@ -41,6 +45,7 @@ halo::plan_options options_of(const halocline_plan_options& given) {
         throw input_error("parity is " + std::to_string(given.parity) +
                           ": 0 (all sites), 1 (even) or 2 (odd) is expected");
     if (given.parity > 0) options.parity = given.parity - 1;
+    if (given.fields != 0) options.fields = given.fields;
     options.self_exchange = given.self_exchange != 0;
     return options;
 }
@@ -65,7 +70,9 @@ halocline_status halocline_plan_create(halocline_job* job, const halocline_plan_
             if (given.order_by_nodes != 0) cut = cut->with_rank_order(lattice::rank_order_by_nodes(*cut, j.nodes()));
             choices = options_of(given);
         });
-        *plan = new halocline_plan{halo::plan(j, *cut, std::move(choices)), cut->local_box(j.rank())};
+        const auto fields = static_cast<std::size_t>(std::max(choices.fields, 1));
+        *plan = new halocline_plan{halo::plan(j, *cut, std::move(choices)), cut->local_box(j.rank()),
+                                   std::vector<const std::byte*>(fields)};
     });
 }
 
@@ -94,11 +101,29 @@ halocline_status halocline_plan_face(const halocline_plan* plan, int face, haloc
 
 void halocline_plan_start(halocline_plan* plan, const void* field) {
     if (field == nullptr) return plan->value.refuse_start("halocline_plan_start: 'field' is NULL");
+    if (plan->value.options().fields != 1)
+        return plan->value.refuse_start("halocline_plan_start sends one field; the plan was made for several");
     plan->value.start_bytes(static_cast<const std::byte*>(field));
+}
+
+void halocline_plan_start_fields(halocline_plan* plan, const void* const fields[], int count) {
+    halo::plan& p = plan->value;
+    if (fields == nullptr) return p.refuse_start("halocline_plan_start_fields: 'fields' is NULL");
+    if (count != p.options().fields)
+        return p.refuse_start("halocline_plan_start_fields: 'count' is not that of the plan's options");
+    for (int k = 0; k < count; ++k) {
+        if (fields[k] == nullptr) return p.refuse_start("halocline_plan_start_fields: a field is NULL");
+        plan->fields[static_cast<std::size_t>(k)] = static_cast<const std::byte*>(fields[k]);
+    }
+    p.start_bytes(plan->fields);
 }
 
 void halocline_plan_start_packed(halocline_plan* plan, halocline_pack pack, void* context) {
     if (pack == nullptr) return plan->value.refuse_start("halocline_plan_start_packed: 'pack' is NULL");
+    if (plan->value.options().fields != 1)
+        return plan->value.refuse_start(
+            "halocline_plan_start_packed fills messages of one field; the plan was made for "
+            "several, whose targets halocline_plan_target tells");
     const std::size_t bytes = plan->value.options().bytes_per_site;
     const auto messages = plan->value.messages();
     plan->value.start([=](int message, std::int64_t first, std::int64_t last, std::byte* target) {
@@ -106,6 +131,13 @@ void halocline_plan_start_packed(halocline_plan* plan, halocline_pack pack, void
              target + static_cast<std::size_t>(first) * bytes);
     });
 }
+
+void* halocline_plan_target(halocline_plan* plan, int face) {
+    if (face < 0 || face >= halocline_plan_faces(plan)) return nullptr;
+    return plan->value.target(plan->value.messages()[face].where);
+}
+
+void halocline_plan_start_filled(halocline_plan* plan) { plan->value.start_filled(); }
 
 int halocline_plan_test(halocline_plan* plan) { return plan->value.test() ? 1 : 0; }
 halocline_status halocline_plan_finish(halocline_plan* plan) {

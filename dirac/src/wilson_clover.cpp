@@ -26,12 +26,13 @@ namespace {
 constexpr int reals_per_site = kernels::site_link_reals + kernels::site_clover_reals + 2 * kernels::spinor_reals;
 constexpr std::int64_t cached_bytes = std::int64_t{8} << 20;
 
-/// Err: input_error: no order, not a blocked one, or of another box, which may have the same extents.
+/// Err: input_error: no order, not a blocked one, of 2 lanes, or of another box, which may have the same extents.
 void require_order_of(const lattice::site_order* order, const lattice::box& local, const coordinate& global) {
     const block_layout* const b = order != nullptr ? order->blocks() : nullptr;
     if (b == nullptr || order->extents() != local.extents)
         throw input_error("wilson_clover needs a blocked site order of the local box " +
                           lattice::to_string(local.extents));
+    require_operator_lanes(order->lane_width());
     lattice::box of{{}, order->extents()};
     coordinate of_global{};
     for (int mu = 0; mu < dimensions; ++mu) {
@@ -211,6 +212,11 @@ void wilson_clover<T>::reset_statistics() {
 
 template class wilson_clover<float>;
 template class wilson_clover<double>;
+
+void require_operator_lanes(int lane_width) {
+    if (lane_width == 2)
+        throw input_error("lane width is 2: the Wilson-clover operator and its multigrid take 1, 4, 8 or 16");
+}
 
 int vector_lanes() { return std::clamp(kernels::vector_bytes() / static_cast<int>(sizeof(float)), 4, 16); }
 

@@ -18,20 +18,21 @@ void field_check::refuse(std::size_t fields, const source_field* unfit) noexcept
     if (unfit->order) refused_->extents = unfit->order->extents();
 }
 
-void field_check::refuse_bytes(bool there) noexcept {
+void field_check::refuse_bytes(std::size_t fields, bool there) noexcept {
     refused_.reset();
+    bytes_of_ = fields;
     bytes_there_ = there;
 }
 
 std::string field_check::describe_refused() const {
-    const std::string fields = std::to_string(fields_) + (fields_ == 1 ? " field" : " fields");
+    const auto counted = [](std::size_t n) { return std::to_string(n) + (n == 1 ? " field" : " fields"); };
     if (!refused_ && !bytes_there_)
         return "start_bytes() was given no address; it sends " + std::to_string(site_bytes_) +
                " bytes per site of a box of " + lattice::to_string(extents_);
-    if (!refused_)
-        return "start_bytes() sends one field in lexicographic order; the plan was made for " +
-               (ordered_ ? "another order" : fields);
-    std::string given = std::to_string(refused_->count) + (refused_->count == 1 ? " field" : " fields");
+    if (!refused_ && ordered_)
+        return "start_bytes() sends fields in lexicographic order; the plan was made for another order";
+    if (!refused_) return "start_bytes() was given " + counted(bytes_of_) + "; it sends " + counted(fields_);
+    std::string given = counted(refused_->count);
     if (refused_->site_bytes > 0)
         given += ", one of " +
                  site_of(refused_->site_bytes, element_.bytes > 0 ? refused_->element : comm::element_type{}) +

@@ -53,12 +53,14 @@ void by_lane(const site_list& list, const std::byte* from, std::byte* to, std::i
 template <class Word, class Operation>
 site_kernel lanes_for(int from_lanes, int to_lanes) {
     if (to_lanes == 1) switch (from_lanes) {
+        case 2: return by_lane<Word, Operation, 2, 1>;
         case 4: return by_lane<Word, Operation, 4, 1>;
         case 8: return by_lane<Word, Operation, 8, 1>;
         case 16: return by_lane<Word, Operation, 16, 1>;
         default: break;
         }
     if (from_lanes == 1) switch (to_lanes) {
+        case 2: return by_lane<Word, Operation, 1, 2>;
         case 4: return by_lane<Word, Operation, 1, 4>;
         case 8: return by_lane<Word, Operation, 1, 8>;
         case 16: return by_lane<Word, Operation, 1, 16>;

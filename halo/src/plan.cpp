@@ -30,17 +30,25 @@ std::byte* plan_core::target(face f) noexcept {
     return target;
 }
 
-void plan_core::start_bytes(const std::byte* values, team t) noexcept {
-    if (!accepted_.fits_bytes() || values == nullptr) {
-        if (status_.misuse()) accepted_.refuse_bytes(values != nullptr);
+void plan_core::start_bytes(std::span<const std::byte* const> fields, team t) noexcept {
+    const bool there = std::ranges::none_of(fields, [](const std::byte* values) { return values == nullptr; });
+    if (!there || !accepted_.fits_bytes(fields.size())) {
+        if (status_.misuse()) accepted_.refuse_bytes(fields.size(), there);
         return;
     }
-    const source_field source{
-        values, options_.order.get(), {.components = 1, .component_bytes = options_.bytes_per_site}};
-    const auto fill = [&](std::size_t message, std::byte* target, std::int64_t first, std::int64_t last) noexcept {
-        writers_[message].write(source, first, last, target);
+    const auto source = [this](const std::byte* values) -> source_field {
+        return {values, options_.order.get(), {.components = 1, .component_bytes = options_.bytes_per_site}};
     };
-    start_offering(fill, t, [&](comm::joint_source& offered) { return joint_.add(offered, source, true); });
+    const auto fill = [&](std::size_t message, std::byte* target, std::int64_t first, std::int64_t last) noexcept {
+        const message_writer& writer = writers_[message];
+        for (const std::byte* values : fields) {
+            writer.write(source(values), first, last, target);
+            target += writer.field_bytes();
+        }
+    };
+    start_offering(fill, t, [&](comm::joint_source& offered) {
+        return std::ranges::all_of(fields, [&](auto* values) { return joint_.add(offered, source(values), true); });
+    });
 }
 
 void plan_core::start_filled(team t) noexcept {

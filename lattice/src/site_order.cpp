@@ -4,6 +4,7 @@
 #include <halocline/base/error.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <utility>
 
@@ -160,8 +161,8 @@ block_layout lay_out(const box& local, const coordinate& global, const coordinat
 
 std::shared_ptr<const site_order> site_order::blocked(const box& local, const coordinate& global,
                                                       const coordinate& block, int lane_width) {
-    if (lane_width != 1 && lane_width != 4 && lane_width != 8 && lane_width != 16)
-        throw input_error("lane width is " + std::to_string(lane_width) + ": it must be 1, 4, 8 or 16");
+    if (lane_width < 1 || lane_width > 16 || !std::has_single_bit(static_cast<unsigned>(lane_width)))
+        throw input_error("lane width is " + std::to_string(lane_width) + ": it must be 1, 2, 4, 8 or 16");
     check_box(local.extents);
     block_layout b = lay_out(local, global, block, lane_width);
     const std::vector<std::int32_t> rank_in_sub = even_first(b.sub, {0, 0, 0, 0});

@@ -41,7 +41,8 @@ halocline_plan_options faces_in_t(const char* name) {
             .bytes_per_site = 8,
             .name = name,
             .type = HALOCLINE_BYTE,
-            .parity = 0};
+            .parity = 0,
+            .fields = 0};
 }
 
 TEST_F(CErrors, AFaceThatThereIsNotHasNoGhosts) {
@@ -339,6 +340,38 @@ TEST_F(CErrors, AFieldThatIsNullIsMisuse) {
     }
 }
 
+void pack_twos(void* /*context*/, int /*face*/, const int32_t* /*sites*/, int64_t count, void* target) {
+    std::fill_n(static_cast<double*>(target), count, 2.0);
+}
+
+TEST_F(CErrors, AStartOfOtherFieldsThanThePlansIsMisuse) {
+    const std::vector<double> field(4 * 4 * 4 * 4);
+    const void* const fields[]{field.data(), nullptr};
+    const auto expect_told = [&](int of, const char* text, const auto& misuse) {
+        halocline_plan_options options = faces_in_t("phi");
+        options.fields = of;
+        halocline_plan* plan = nullptr;
+        ASSERT_EQ(halocline_plan_create(job_, &options, &plan), HALOCLINE_OK) << halocline_error();
+        misuse(plan);
+        EXPECT_EQ(halocline_plan_finish(plan), HALOCLINE_MISUSED);
+        expect_text((std::string("halo 'phi': ") + text).c_str());
+        halocline_plan_free(plan);
+    };
+
+    expect_told(2, "halocline_plan_start sends one field; the plan was made for several",
+                [&](halocline_plan* plan) { halocline_plan_start(plan, field.data()); });
+    expect_told(2,
+                "halocline_plan_start_packed fills messages of one field; the plan was made for several, whose targets "
+                "halocline_plan_target tells",
+                [](halocline_plan* plan) { halocline_plan_start_packed(plan, pack_twos, nullptr); });
+    expect_told(1, "halocline_plan_start_fields: 'count' is not that of the plan's options",
+                [&](halocline_plan* plan) { halocline_plan_start_fields(plan, fields, 2); });
+    expect_told(1, "halocline_plan_start_fields: 'fields' is NULL",
+                [](halocline_plan* plan) { halocline_plan_start_fields(plan, nullptr, 1); });
+    expect_told(2, "halocline_plan_start_fields: a field is NULL",
+                [&](halocline_plan* plan) { halocline_plan_start_fields(plan, fields, 2); });
+}
+
 TEST_F(CErrors, OfSeveralMisusesTheFirstIsTold) {
     const halocline_plan_options options = faces_in_t("phi");
     const std::vector<double> field(4 * 4 * 4 * 4);
@@ -362,10 +395,6 @@ TEST_F(CErrors, OfSeveralMisusesTheFirstIsTold) {
         halocline_plan_start(plan, nullptr);
         halocline_plan_start_packed(plan, nullptr, nullptr);
     });
-}
-
-void pack_twos(void* /*context*/, int /*face*/, const int32_t* /*sites*/, int64_t count, void* target) {
-    std::fill_n(static_cast<double*>(target), count, 2.0);
 }
 
 TEST_F(CErrors, StepsAllocateNothing) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -149,6 +150,47 @@ TEST_F(CRanks, APlanOfOneParityDescribesItself) {
     options.parity = 3;
     EXPECT_EQ(halocline_plan_create(job_, &options, &plan), HALOCLINE_INPUT_ERROR);
     EXPECT_STREQ(halocline_error(), "parity is 3: 0 (all sites), 1 (even) or 2 (odd) is expected");
+}
+
+TEST_F(CRanks, SeveralFieldsTravelInOneMessage) {
+    halocline_plan_options options = cut_in_t(4, "pair");
+    options.fields = 2;
+    halocline_plan* plan = nullptr;
+    ASSERT_EQ(halocline_plan_create(job_, &options, &plan), HALOCLINE_OK) << halocline_error();
+    halocline_face face{};
+    ASSERT_EQ(halocline_plan_face(plan, 0, &face), HALOCLINE_OK);
+    const auto sites = static_cast<std::size_t>(face.ghost_sites);
+    const double own = first() ? 1 : 2, other = 3 - own;
+    const std::vector<double> x(16, own), y(16, own + 10);
+    const void* fields[]{x.data(), y.data()};
+    EXPECT_EQ(halocline_plan_target(plan, 2), nullptr);
+    for (const bool filled : {false, true, false}) {
+        if (filled) {
+            for (int f = 0; f < 2; ++f) {
+                auto* const target = static_cast<double*>(halocline_plan_target(plan, f));
+                std::fill_n(target, sites, own + 20);
+                std::fill_n(target + sites, sites, own + 30);
+            }
+            halocline_plan_start_filled(plan);
+        } else {
+            halocline_plan_start_fields(plan, fields, 2);
+        }
+        ASSERT_EQ(halocline_plan_finish(plan), HALOCLINE_OK) << halocline_error();
+        for (int f = 0; f < 2; ++f) {
+            const auto* const ghost = static_cast<const double*>(halocline_plan_ghost(plan, f));
+            for (std::size_t i = 0; i < sites; ++i) {
+                EXPECT_EQ(ghost[i], other + (filled ? 20 : 0));
+                EXPECT_EQ(ghost[sites + i], other + (filled ? 30 : 10));
+            }
+        }
+    }
+    meet();
+    halocline_plan_free(plan);
+
+    options.fields = first() ? 2 : 3;
+    EXPECT_EQ(halocline_plan_create(job_, &options, &plan), HALOCLINE_INPUT_ERROR);
+    options.fields = -1;
+    EXPECT_EQ(halocline_plan_create(job_, &options, &plan), HALOCLINE_INPUT_ERROR);
 }
 
 // On both ranks, whichever was given something else: the other would wait for the one that left.

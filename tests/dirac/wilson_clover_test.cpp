@@ -281,6 +281,9 @@ TEST(WilsonClover, RefusesAnUnblockedOrderAndItsBlocksASingularDiagonal) {
     const auto plain = site_order::lexicographic({4, 4, 4, 4});
     EXPECT_EQ(halocline_test::refusal([&] { wilson_clover<float>(j, cut, links, {}, plain); }),
               "wilson_clover needs a blocked site order of the local box 4.4.4.4");
+    const auto in_pairs = site_order::blocked(cut.local_box(0), cut.global(), {2, 2, 2, 2}, 2);
+    EXPECT_EQ(halocline_test::refusal([&] { wilson_clover<float>(j, cut, links, {}, in_pairs); }),
+              "lane width is 2: the Wilson-clover operator and its multigrid take 1, 4, 8 or 16");
     // D itself inverts nothing
     wilson_clover<float> singular(j, cut, links, {.m0 = -4, .csw = 0}, blocked),
         regular(j, cut, links, {.m0 = -3, .csw = 0}, blocked);

@@ -60,7 +60,7 @@ double largest_error(Error&& error) {
     const auto cut = decomposition::even({4, 4, 2, 8}, {1, 1, 1, 2});
     double largest = 0;
     on_each_simd_target([&] {
-        for (const int lanes : {0, 1, 4, 8, 16}) {
+        for (const int lanes : {0, 1, 2, 4, 8, 16}) {
             std::array<double, 2> errors{};
             run(2, [&](const comm::job& j) {
                 errors[j.rank()] = error(j, cut, order_of(cut.local_box(j.rank()), cut.global(), lanes));

@@ -169,7 +169,7 @@ inline halo_case random_case(std::mt19937& g, int ranks) {
     o.checks = one_of(g, std::array{check_level::off, check_level::light, check_level::normal, check_level::comm});
     o.checksums = one_in(g, 4);
     c.order = drawn(g, 0, 2);
-    c.lane_width = one_of(g, std::array{1, 4, 8, 16});
+    c.lane_width = one_of(g, std::array{1, 2, 4, 8, 16});
     c.components = random_components(g, place, large);
     c.component_bytes = one_of(g, std::array{1, 4, 4, 8, 8});
     c.prepared = drawn(g, 0, 2);
@@ -263,7 +263,7 @@ inline padded_case random_padded_case(std::mt19937& g, int ranks, bool may_be_di
     o.checks = one_of(g, std::array{check_level::off, check_level::light, check_level::normal});
     padded_case c{.cut = place.cut, .options = o, .components = {}, .text = {}};
     c.order = drawn(g, 0, 2);
-    c.lane_width = one_of(g, std::array{1, 4, 8, 16});
+    c.lane_width = one_of(g, std::array{1, 2, 4, 8, 16});
     for (int f = drawn(g, 1, 3); f > 0; --f) c.components.push_back(random_components(g, place, large));
     c.bindings = drawn(g, 1, 2);
     c.apart = one_in(g, 4);

@@ -268,7 +268,7 @@ class copied_subject final : public slots_subject<T> {
 
   public:
     copied_subject(const comm::job& j, const halo_case& c, int number)
-        : base(j, c, number, sizeof(T) * static_cast<std::size_t>(c.components)), row_(base::memory()) {
+        : base(j, c, number, sizeof(T) * static_cast<std::size_t>(c.components)), rows_(base::memory()) {
         for (int i = 0; i < lattice::faces; ++i)
             for (const coordinate& x : expected_[i])
                 ghosts_[i].push_back(lattice::lexicographic_index(x, c_.cut.global()));
@@ -285,7 +285,7 @@ class copied_subject final : public slots_subject<T> {
         this->note("start of filled targets", way_ == way::filled);
         this->note("start of bytes", way_ == way::bytes);
         this->note("messages offered to receivers", is_offered());
-        if (way_ == way::bytes) fill_row();
+        if (way_ == way::bytes) fill_rows();
         std::array<std::byte*, lattice::faces> targets{};
         if (way_ == way::filled)
             for (const halo::plan_message& m : plan_->messages()) targets[m.where.index()] = plan_->target(m.where);
@@ -298,7 +298,7 @@ class copied_subject final : public slots_subject<T> {
             switch (way_) {
             case way::fields: return start_fields(me);
             case way::function: return plan_->start(pack, me);
-            case way::bytes: return plan_->start_bytes(reinterpret_cast<const std::byte*>(row_.data()), me);
+            case way::bytes: return start_rows(me);
             case way::filled:
                 for (const halo::plan_message& m : plan_->messages()) {
                     const auto sites = static_cast<std::int64_t>(m.send_sites.size());
@@ -362,8 +362,7 @@ class copied_subject final : public slots_subject<T> {
     static constexpr bool can_send_fields = sizeof(T) == 4 || sizeof(T) == 8;
 
     [[nodiscard]] way random_way(random_generator& own) const {
-        const bool bytes = c_.options.fields == 1 && !c_.options.order;
-        switch (drawn(own, can_send_fields ? 0 : 2, bytes ? 5 : 3)) {
+        switch (drawn(own, can_send_fields ? 0 : 2, c_.options.order ? 3 : 5)) {
         case 0:
         case 1: return way::fields;
         case 2: return way::function;
@@ -387,10 +386,20 @@ class copied_subject final : public slots_subject<T> {
                 }
         base::keep_images();
     }
-    void fill_row() {
-        row_.clear();
-        for (std::int64_t s = 0; s < local_.volume(); ++s)
-            for (int c = 0; c < c_.components; ++c) row_.push_back(fields_[0].at(s, c));
+    /// The fields as bytes of sites, one field after the other.
+    void fill_rows() {
+        rows_.clear();
+        for (const lattice::field<T>& x : fields_)
+            for (std::int64_t s = 0; s < local_.volume(); ++s)
+                for (int c = 0; c < c_.components; ++c) rows_.push_back(x.at(s, c));
+    }
+    void start_rows(halo::team me) {
+        const std::size_t row_bytes = rows_.size() / fields_.size() * sizeof(T);
+        std::vector<const std::byte*> rows;
+        for (std::size_t k = 0; k < fields_.size(); ++k)
+            rows.push_back(reinterpret_cast<const std::byte*>(rows_.data()) + k * row_bytes);
+        if (rows.size() == 1) return plan_->start_bytes(rows[0], me);
+        plan_->start_bytes(rows, me);
     }
     /// May receivers that wait copy what this rank sends? A team's members copy together already.
     [[nodiscard]] bool is_offered() const {
@@ -410,7 +419,7 @@ class copied_subject final : public slots_subject<T> {
     }
 
     std::array<std::vector<std::int64_t>, lattice::faces> ghosts_; // global index of each
-    std::pmr::vector<T> row_;                                      // what start_bytes() sends
+    std::pmr::vector<T> rows_;                                     // what start_bytes() sends
     bool of_fields_everywhere_ = false;
     way way_ = way::function;
 };

@@ -76,20 +76,25 @@ TEST(FieldCheck, SaysWhatWasRefused) {
     EXPECT_EQ(refused(2, nullptr), "start() was given 2 fields; it sends 1 of 24 bytes per site on a box of 4.4.4.4");
 }
 
-TEST(FieldCheck, TakesBytesForOneFieldInLexicographicOrder) {
+TEST(FieldCheck, TakesBytesOfItsFieldsInLexicographicOrder) {
     const lattice::coordinate box{4, 4, 4, 4};
     const field_check two({.bytes_per_site = 24, .fields = 2}, box);
     const field_check ordered({.bytes_per_site = 24, .order = lattice::site_order::even_odd({{}, box})}, box);
     const field_check lexicographic({.bytes_per_site = 24, .order = lattice::site_order::lexicographic(box)}, box);
 
-    EXPECT_TRUE(field_check({.bytes_per_site = 24}, box).fits_bytes());
-    EXPECT_TRUE(lexicographic.fits_bytes());
-    EXPECT_FALSE(two.fits_bytes());
-    EXPECT_FALSE(ordered.fits_bytes());
-    EXPECT_EQ(two.describe_refused(),
-              "start_bytes() sends one field in lexicographic order; the plan was made for 2 fields");
-    EXPECT_EQ(ordered.describe_refused(),
-              "start_bytes() sends one field in lexicographic order; the plan was made for another order");
+    const auto refused = [](field_check check, std::size_t fields) {
+        EXPECT_FALSE(check.fits_bytes(fields));
+        check.refuse_bytes(fields, true);
+        return check.describe_refused();
+    };
+
+    EXPECT_TRUE(field_check({.bytes_per_site = 24}, box).fits_bytes(1));
+    EXPECT_TRUE(lexicographic.fits_bytes(1));
+    EXPECT_TRUE(two.fits_bytes(2));
+    EXPECT_EQ(refused(two, 1), "start_bytes() was given 1 field; it sends 2 fields");
+    EXPECT_EQ(refused(lexicographic, 2), "start_bytes() was given 2 fields; it sends 1 field");
+    EXPECT_EQ(refused(ordered, 1),
+              "start_bytes() sends fields in lexicographic order; the plan was made for another order");
 }
 
 } // namespace

@@ -96,7 +96,7 @@ TEST(SiteOrder, EvenOddUsesGlobalParity) {
 
 TEST(SiteOrder, BlockedIsABijectionForEveryWidth) {
     for (const auto& c : blocked_cases)
-        for (int w : {1, 4, 8, 16}) {
+        for (int w : {1, 2, 4, 8, 16}) {
             SCOPED_TRACE(to_string(c.global) + " blocks " + to_string(c.block) + " W " + std::to_string(w));
             expect_bijection(*site_order::blocked(c.local, c.global, c.block, w));
         }
@@ -104,7 +104,7 @@ TEST(SiteOrder, BlockedIsABijectionForEveryWidth) {
 
 TEST(SiteOrder, LanesOfOneOuterIndexShareColourAndBlockParity) {
     for (const auto& c : blocked_cases)
-        for (int w : {1, 4, 8, 16}) {
+        for (int w : {1, 2, 4, 8, 16}) {
             const auto order = site_order::blocked(c.local, c.global, c.block, w);
             const block_layout& b = *order->blocks();
             for (std::int64_t o = 0; o < order->outer_sites(); ++o) {
@@ -130,7 +130,7 @@ TEST(SiteOrder, LanesOfOneOuterIndexShareColourAndBlockParity) {
 TEST(SiteOrder, SteppingOverASplitPlaneFlipsOneLaneBit) {
     bool any = false;
     for (const auto& c : blocked_cases)
-        for (int w : {4, 8, 16}) {
+        for (int w : {2, 4, 8, 16}) {
             const auto order = site_order::blocked(c.local, c.global, c.block, w);
             const block_layout& b = *order->blocks();
             int bit = 0;
@@ -198,7 +198,7 @@ TEST(SiteOrder, RefusesBlocksThatDoNotFit) {
         refused({4, 4, 4, 9}, {4, 4, 4, 2}, 4), // an extent of the lattice
         "blocks of 4.4.4.2 do not fit the local box 4.4.4.4 at 0.0.0.2 of the lattice 4.4.4.9: every cut in t must "
         "be a multiple of 2");
-    EXPECT_EQ(refused({4, 4, 4, 8}, {4, 4, 4, 2}, 3), "lane width is 3: it must be 1, 4, 8 or 16");
+    EXPECT_EQ(refused({4, 4, 4, 8}, {4, 4, 4, 2}, 3), "lane width is 3: it must be 1, 2, 4, 8 or 16");
 }
 
 TEST(SiteOrder, RefusesMoreSitesThanPositions) {

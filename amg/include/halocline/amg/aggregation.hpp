@@ -20,8 +20,8 @@ namespace halocline::amg {
 class aggregation {
   public:
     /// `fine` is blocked; `coarse` orders the blocks of this rank (lane width 1).
-    /// Err: input_error if a block is too small for that many vectors: 6 * block volume < vectors; std::bad_alloc. Both
-    /// on this rank: nothing is collective.
+    /// Err: input_error if a block is too small for that many vectors: 6 * block volume < vectors, and as
+    /// dirac::require_operator_lanes(); std::bad_alloc. All on this rank: nothing is collective.
     aggregation(std::shared_ptr<const lattice::site_order> fine, std::shared_ptr<const lattice::site_order> coarse,
                 int vectors);
 

@@ -36,9 +36,9 @@ class wilson_clover {
     struct impl;
 
   public:
-    /// Collective.  Err: on every rank: input_error: no `order`, one that is not blocked, or of another box; blocks
-    /// that differ between ranks; a cut over another number of ranks, links of another cut; parameters that are not
-    /// finite, or that differ between ranks; out_of_memory; job_error.
+    /// Collective.  Err: on every rank: input_error: no `order`, one that is not blocked, of 2 lanes, or of another
+    /// box; blocks that differ between ranks; a cut over another number of ranks, links of another cut; parameters that
+    /// are not finite, or that differ between ranks; out_of_memory; job_error.
     wilson_clover(const comm::job& j, const lattice::decomposition& cut, const padded_links& links,
                   const wilson_parameters& p, std::shared_ptr<const lattice::site_order> order);
     ~wilson_clover();
@@ -106,6 +106,9 @@ class wilson_clover {
 
 /// Floats of the widest vector that this machine computes with: 4, 8 or 16.
 [[nodiscard]] int vector_lanes();
+
+/// Kernels are compiled for 1, 4, 8 and 16 lanes.  Err: input_error for site orders with 2.
+void require_operator_lanes(int lane_width);
 
 /// Sites for which a field in site_order::blocked() has storage: this rank's, and the lanes that stay empty.
 /// Pre, Err: as site_order::blocked(), but for boxes of any size.  Cost: no order is made.

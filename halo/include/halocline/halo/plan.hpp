@@ -104,7 +104,9 @@ class plan {
     /// Starts an exchange of a field in memory of any kind: bytes_per_site for each site of the local box, x fastest.
     /// Pre: options() has one field and no order, or a lexicographic one, and `values` is not null. Otherwise nothing
     /// is sent and finish() returns misused.
-    void start_bytes(const std::byte* values, team t = {}) noexcept { core_->start_bytes(values, t); }
+    void start_bytes(const std::byte* values, team t = {}) noexcept { core_->start_bytes(std::span(&values, 1), t); }
+    /// The same for options().fields fields at once.
+    void start_bytes(std::span<const std::byte* const> fields, team t = {}) noexcept { core_->start_bytes(fields, t); }
     /// Starts an exchange of options().fields fields at once, e.g. start(std::array{&x, &y}).
     /// Shape: all in one site order.  Pre: as for one field.
     template <class T>

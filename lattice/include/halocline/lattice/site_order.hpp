@@ -51,7 +51,7 @@ class site_order {
     static std::shared_ptr<const site_order> lexicographic(const coordinate& extents);
     /// Even sites first (parity of the global coordinate), then odd ones, each lexicographic; W = 1.
     static std::shared_ptr<const site_order> even_odd(const box& local);
-    /// See block_layout.  Pre: the local box is cut on block boundaries.  `lane_width` is 1, 4, 8 or 16.
+    /// See block_layout.  Pre: the local box is cut on block boundaries.  `lane_width` is 1, 2, 4, 8 or 16.
     /// Err: input_error when the block does not divide the local box.
     static std::shared_ptr<const site_order> blocked(const box& local, const coordinate& global,
                                                      const coordinate& block, int lane_width);

@@ -28,13 +28,13 @@ class field_check {
         return x.order && x.shape.bytes() == site_bytes_ && has_extents(*x.order) &&
                (element_.bytes == 0 || element_ == x.element);
     }
-    /// Can a message be filled from bytes of sites, x fastest?
-    [[nodiscard]] bool fits_bytes() const noexcept { return !ordered_ && fields_ == 1; }
+    /// Can a message be filled from bytes of sites, x fastest, of this number of fields?
+    [[nodiscard]] bool fits_bytes(std::size_t fields) const noexcept { return !ordered_ && fits(fields); }
 
     /// Notes what was given: `fields` fields, of which `unfit` (null: none) can't be sent.
     void refuse(std::size_t fields, const source_field* unfit) noexcept;
-    /// Notes that bytes of sites were given; `there`: at an address that isn't null.
-    void refuse_bytes(bool there) noexcept;
+    /// Notes that bytes of `fields` fields were given; `there`: all at addresses that aren't null.
+    void refuse_bytes(std::size_t fields, bool there) noexcept;
     /// The last refused input, and what the plan sends.
     [[nodiscard]] std::string describe_refused() const;
 
@@ -56,6 +56,7 @@ class field_check {
     lattice::coordinate extents_{};
     bool ordered_ = false;                // otherwise than bytes of sites are
     std::optional<given_fields> refused_; ///< nothing: bytes
+    std::size_t bytes_of_ = 0;            ///< fields
     bool bytes_there_ = true;
 };
 

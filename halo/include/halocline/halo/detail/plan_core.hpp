@@ -50,7 +50,7 @@ class plan_core {
     void start_packed(Pack& pack, team t) noexcept;
     template <class T>
     void start(std::span<const lattice::field<T>* const> xs, team t) noexcept;
-    void start_bytes(const std::byte* values, team t) noexcept;
+    void start_bytes(std::span<const std::byte* const> fields, team t) noexcept;
     void start_filled(team t) noexcept;
     void refuse_start(const char* why) noexcept { status_.misuse(why); }
     [[nodiscard]] std::byte* target(face f) noexcept;
