@@ -297,14 +297,14 @@ struct solve_of_all {
     }
 };
 
-/// The files that an output of the run must not replace: its inputs, and these other outputs.
-flagged_files inputs_and(flagged_files files, const command_line& command) {
+/// The inputs of the run, which no output must replace.
+run_files inputs_of(const command_line& command) {
     const settings& s = command.reader.values();
-    files.emplace_back("--gauge", s.gauge);
-    files.emplace_back("the config", command.config);
-    for (const right_hand_side& rhs : s.rhs) files.emplace_back("--rhs", rhs.path);
+    run_files files;
+    files.add("--gauge", s.gauge).add("the config", command.config);
+    for (const right_hand_side& rhs : s.rhs) files.add("--rhs", rhs.path);
     if (s.gauge.empty())
-        for (const std::string& path : demo_configuration_paths()) files.emplace_back("the demo configuration", path);
+        for (const std::string& path : demo_configuration_paths()) files.add("the demo configuration", path);
     return files;
 }
 
@@ -317,14 +317,13 @@ int solve(program& p, int argc, const char* const* argv) {
                                             (command.dry_run ? "given" : "not given") + "\n");
     std::vector<std::string> solutions;
     j.collectively([&] { solutions = solution_paths(command.solution, s.rhs.size()); });
-    flagged_files earlier; // links may lead to one file
+    run_files files = inputs_of(command);
+    files.add("--json", command.json);
     for (const std::string& path : solutions) {
-        flagged_files others = earlier;
-        others.emplace_back("--json", command.json);
-        check_output(p, "--solution", path, inputs_and(std::move(others), command));
-        earlier.emplace_back("--solution", path);
+        check_output(p, "--solution", path, files);
+        files.add("--solution", path); // links may lead to one file
     }
-    const text_output json(p, "--json", command.json, inputs_and(std::move(earlier), command));
+    const text_output json(p, "--json", command.json, files);
 
     const problem task = define_problem(j, command.reader, command.dry_run, solutions.front(),
                                         [&](std::string_view line) { p.print(line); });

@@ -28,6 +28,10 @@ void settings_reader::check() const {
     if (tiled && values().gauge.empty())
         throw config_error("lattice.tile", as_given("lattice.tile") + ": repeats a gauge file; without --gauge use "
                                                                       "--grid to repeat the demo configuration");
+    const std::string& named_by = origin("lattice.gauge");
+    if (values().gauge.empty() && named_by.starts_with("HALOCLINE_")) // as a script's variable that was never set
+        throw config_error("lattice.gauge", named_by + " is empty: it names no gauge file; unset it to solve on the "
+                                                       "demo configuration");
     comm::require_known_transports(values().job.transports, as_given("comm.transports"));
 }
 

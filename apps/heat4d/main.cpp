@@ -121,7 +121,7 @@ int run(app::program& p, int argc, const char* const* argv) {
     const coordinate global = app::parse_extents("--grid", a.grid);
     const comm::job& j = p.join(app::job_options_of_environment(a.transport));
     p.agree_on(argc, argv);
-    const app::text_output json(p, "--json", a.json, {});
+    const app::text_output json(p, "--json", a.json, app::run_files());
     const lattice::decomposition cut = app::decompose(global, a.rank_grid, j);
     const auto two_fields = [&](int rank) {
         return 2.0 * sizeof(double) * static_cast<double>(cut.local_box(rank).volume());

@@ -58,8 +58,8 @@ halocline_status halocline_plan_create(halocline_job* job, const halocline_plan_
         if (plan != nullptr) *plan = nullptr;
         const comm::job& j = present(job, "job").value;
         std::optional<lattice::decomposition> cut;
-        halo::plan_options choices;
-        j.collectively([&] { // so that no rank waits for one that was given something else
+        std::optional<halo::plan_options> choices; // their defaults depend on the environment, and may be refused
+        j.collectively([&] {                       // so that no rank waits for one that was given something else
             present(plan, "plan");
             const halocline_plan_options& given = present(options, "options");
             cut = lattice::decomposition::even(coordinate_of(given.global), coordinate_of(given.rank_grid));
@@ -70,8 +70,8 @@ halocline_status halocline_plan_create(halocline_job* job, const halocline_plan_
             if (given.order_by_nodes != 0) cut = cut->with_rank_order(lattice::rank_order_by_nodes(*cut, j.nodes()));
             choices = options_of(given);
         });
-        const auto fields = static_cast<std::size_t>(std::max(choices.fields, 1));
-        *plan = new halocline_plan{halo::plan(j, *cut, std::move(choices)), cut->local_box(j.rank()),
+        const auto fields = static_cast<std::size_t>(std::max(choices->fields, 1));
+        *plan = new halocline_plan{halo::plan(j, *cut, *std::move(choices)), cut->local_box(j.rank()),
                                    std::vector<const std::byte*>(fields)};
     });
 }

@@ -11,6 +11,7 @@
 #include <halocline/dirac/su3.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -62,13 +63,17 @@ void require_whole_copies(const lattice::gauge_file& file, const lattice::coordi
                               ": each extent must be that of the file or a multiple of it");
 }
 
+std::chrono::milliseconds time_for_links(const lattice::decomposition& cut) {
+    return time_for_file(cut.global(), lattice::gauge_components * sizeof(double));
+}
+
 /// Collective.  Err: input_error on every rank: another lattice or number of ranks; unreadable.
 reading read_as(const comm::job& j, const lattice::decomposition& cut, const lattice::gauge_file& file) {
     reading r;
     verified_links& found = r.found;
     found.format = file.format;
     lattice::gauge_totals mine;
-    read_parts(j, [&] {
+    read_parts(j, time_for_links(cut), [&] {
         require_ranks(j, cut, "read_configuration()");
         require_whole_copies(file, cut.global());
         const lattice::box local = cut.local_box(j.rank());
@@ -123,7 +128,7 @@ void require_coupled_copies(const lattice::gauge_file& file, const lattice::coor
 
 lattice::gauge_file open_configuration(const comm::job& j, const std::string& path) {
     lattice::gauge_file file;
-    read_parts(j, [&] { file = lattice::open_gauge_file(path); });
+    read_parts(j, {}, [&] { file = lattice::open_gauge_file(path); });
     j.agree("what the gauge file says of itself", in_words(file)); // hosts may have copies of their own
     return file;
 }
@@ -170,11 +175,12 @@ void write_configuration(const comm::job& j, const lattice::decomposition& cut, 
         require_ranks(j, cut, "write_configuration()");
         if (j.rank() == 0) writer.create();
     });
-    write_parts(j, [&] { mine = writer.write(cut.local_box(j.rank()), links); });
+    write_parts(j, time_for_links(cut), [&] { mine = writer.write(cut.local_box(j.rank()), links); });
     const lattice::gauge_totals totals = reduce_totals(j, mine);
-    j.collectively([&] {
+    const auto finish = [&] {
         if (j.rank() == 0) writer.finish(totals, plaquette);
-    });
+    };
+    j.collectively(finish, time_for_links(cut));
 }
 
 } // namespace halocline::dirac

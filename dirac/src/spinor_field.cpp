@@ -8,10 +8,18 @@
 #include <halocline/base/error.hpp>
 #include <halocline/lattice/field_shape.hpp>
 
+#include <chrono>
 #include <numbers>
 #include <string>
 
 namespace halocline::dirac {
+namespace {
+
+std::chrono::milliseconds time_for_spinors(const lattice::decomposition& cut) {
+    return time_for_file(cut.global(), lattice::spinor_components * sizeof(double));
+}
+
+} // namespace
 
 void change_spin_basis(lattice::field<double>& psi) {
     lattice::require_shape(psi, "change_spin_basis(): its field",
@@ -34,7 +42,7 @@ void change_spin_basis(lattice::field<double>& psi) {
 
 lattice::spinor_file open_spinors(const comm::job& j, const std::string& path) {
     lattice::spinor_file file;
-    read_parts(j, [&] { file = lattice::open_spinor_file(path); });
+    read_parts(j, {}, [&] { file = lattice::open_spinor_file(path); });
     std::string says = lattice::to_string(file.extents) + " sites, " + std::to_string(file.real_bytes) +
                        " bytes a real from byte " + std::to_string(file.data_offset);
     if (file.scidac_checksum)
@@ -48,7 +56,7 @@ lattice::field<double> read_spinors(const comm::job& j, const lattice::decomposi
                                     const lattice::spinor_file& file) {
     lattice::field<double> psi;
     lattice::spinor_totals mine;
-    read_parts(j, [&] {
+    read_parts(j, time_for_spinors(cut), [&] {
         require_ranks(j, cut, "read_spinors()");
         if (file.extents != cut.global())
             throw input_error("'" + file.path + "' holds a field on " + lattice::to_string(file.extents) +
@@ -72,7 +80,7 @@ void write_spinors(const comm::job& j, const lattice::decomposition& cut, const 
         if (j.rank() == 0) writer.create();
     });
     lattice::spinor_totals mine;
-    write_parts(j, [&] {
+    write_parts(j, time_for_spinors(cut), [&] {
         const lattice::box local = cut.local_box(j.rank());
         lattice::require_shape(psi, "write_spinors(): its field",
                                {lattice::spinor_components, local.extents, lattice::site_orders::lexicographic});
@@ -82,9 +90,10 @@ void write_spinors(const comm::job& j, const lattice::decomposition& cut, const 
         mine = writer.write(local, changed);
     });
     const lattice::spinor_totals totals = reduce_totals(j, mine);
-    j.collectively([&] {
+    const auto finish = [&] {
         if (j.rank() == 0) writer.finish(totals);
-    });
+    };
+    j.collectively(finish, time_for_spinors(cut));
 }
 
 } // namespace halocline::dirac

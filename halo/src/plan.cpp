@@ -95,7 +95,7 @@ comm::status plan_core::finish(team t) noexcept {
         return status_.tell();
     }
     if (t.size == 1) {
-        (void)wait();
+        if (wait() != comm::status::ok) channels_.leave(); // peers need not wait for what never comes
         return status_.tell();
     }
     const comm::team_fault fault = team_->finish(t, [&] {
@@ -104,7 +104,10 @@ comm::status plan_core::finish(team t) noexcept {
         if (missing) refuse_thread(missing);
         (void)wait();
     });
-    if (fault) refuse_thread(fault);
+    if (fault)
+        refuse_thread(fault);
+    else if (t.index == 0 && state() != comm::status::ok) // no member is still sending
+        channels_.leave();
     return status_.tell();
 }
 

@@ -13,6 +13,7 @@ namespace {
 constexpr std::uint64_t record_head_bytes = 144;
 /// XML that we read is a few hundred bytes; anything larger is not what it claims to be.
 constexpr std::uint64_t max_xml_bytes = 1 << 20;
+constexpr std::size_t most_records = 65'536; // each is read, and kept in a list
 
 /// One pass, like the search for an element: a damaged record may hold a hundred thousand comments.
 std::string without_comments(std::string_view xml) {
@@ -60,6 +61,9 @@ lime_records list_records(const binary_file& file) {
                                  (length > room ? std::to_string(length) + " bytes of data, but "
                                                 : to_string(padded) + " bytes of data with padding, but ") +
                                  std::to_string(room) + " follow: the file is truncated or corrupted");
+        if (records.list.size() == most_records)
+            throw file_error(file.path(), where + " is one of more than " + std::to_string(most_records) +
+                                              " records: no file of fields has so many");
         const std::string_view type = std::string_view(head).substr(16); // need not be terminated
         records.list.push_back({std::string(type.substr(0, type.find('\0'))), at + record_head_bytes, length});
         at += record_head_bytes + static_cast<std::uint64_t>(padded);

@@ -218,6 +218,9 @@ TEST(Programs, ARankThatFailsAndNeverJoinedTheJobIsNamed) {
     const std::string launch = bin + "halocline-run -n 2 -- ";
 
     expect_one_error(run_command(launch + "false"), 1, " ended with exit code 1, before any rank had joined the job");
+    expect_one_error(
+        run_command(bin + "halocline-run -n 1 -- sh -c 'trap \"\" USR1; kill -USR1 $PPID; sleep 0.5; exit 5'"), 5,
+        " ended with exit code 5, before any rank had joined the job");
     expect_one_error(shell(launch + "sh -c \"[ \\$HALOCLINE_RANK = 0 ] || exit 5\""), 5, "halocline-run: rank 1 (pid ");
     for (const char* silent : {"true", "sh -c \"exit 2\""}) EXPECT_EQ(shell(launch + silent).err, "") << silent;
     expect_one_error(run_command(launch + bin + "heat4d --steps many"), 2, "heat4d: error: --steps 'many'");

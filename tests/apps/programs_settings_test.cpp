@@ -89,6 +89,11 @@ TEST(Programs, VariablesWithAWrongNameAreRefusedWithTheNearest) {
     EXPECT_EQ(foreign.exit_code, 0) << foreign.err;
 }
 
+TEST(Programs, AGaugeFileWithoutANameIsNotTheDemoConfiguration) {
+    expect_one_error(run_command("env HALOCLINE_LATTICE_GAUGE= " + run2 + "coarse_solve --dry-run"), 2,
+                     "HALOCLINE_LATTICE_GAUGE is empty: it names no gauge file");
+}
+
 TEST(Programs, AConfigFileSwapsTheTransportOfEveryProgram) {
     const scratch_folder scratch;
     const std::string file = scratch / "net.toml";

@@ -194,6 +194,30 @@ TEST(Job, AWaitEndsAtTheDeadline) {
     EXPECT_TRUE(timed_out);
 }
 
+/// A part of a large file may take one rank much longer than the others.
+TEST(Job, WorkTogetherMayBeGivenMoreTimeThanTheDeadline) {
+    job_options options;
+    options.deadline = std::chrono::milliseconds(1500);
+    std::atomic<int> done{0}, timed_out{0};
+    run_threads(
+        2,
+        [&](const job& j) {
+            const auto work = [&] {
+                if (j.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+            };
+            j.collectively(work, std::chrono::seconds(60));
+            ++done;
+            try {
+                j.collectively(work); // the time was for that call only
+            } catch (const rank_failure& e) {
+                timed_out += e.why() == status::timed_out ? 1 : 0;
+            }
+        },
+        options);
+    EXPECT_EQ(done, 2);
+    EXPECT_EQ(timed_out, 2);
+}
+
 /// Rank 2 waits longest, for rank 0, which waits for rank 1; that one computes, or sleeps while it waits for rank 0.
 TEST(Job, TheDeadlineNamesWhomTheOthersWaitForInTheEnd) {
     job_options options;

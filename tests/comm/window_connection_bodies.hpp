@@ -190,6 +190,7 @@ inline void expect_refused_windows_keep_no_memory(const job& j) {
         of_one = 2 * (refused_in.size() + in.size()) * sizeof(std::uint64_t);
         meet(); // so that both know of all windows
         EXPECT_NE(refusal([&] { c.connect(); }).find("'unlike'"), std::string::npos);
+        EXPECT_NE(refusal([&] { c.connect(); }).find("an earlier connect() was refused"), std::string::npos);
     }
     EXPECT_LE(used.back(), used[2] + under_way * of_one) << of_one << " bytes each";
 }

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // What plans refuse, and with which texts.
 #include "oracle.hpp"
+#include "random_exchanges.hpp"
 #include "small_job.hpp"
 
 #include <halocline/comm/slab_full.hpp>
 
 #include <array>
+#include <atomic>
+#include <chrono>
+#include <functional>
 #include <limits>
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 using namespace halocline_test;
@@ -243,6 +248,37 @@ TEST(Plan, RefusesBytesThatItIsNotPreparedFor) {
         p->start_bytes(values.data());
         EXPECT_EQ(p->finish(), status::misused);
         EXPECT_THROW(p->finish_or_throw(), input_error);
+    }
+}
+
+/// What fails at one rank ends the others' waits for that plan, not the job.
+TEST(Plan, AFailedExchangeIsNotWaitedFor) {
+    const auto without_address = [](plan& p, halo::team me) {
+        p.start_bytes(static_cast<const std::byte*>(nullptr), me);
+    };
+    const auto never_started = [](plan&, halo::team) {};
+    for (const auto& [fail, members] : std::vector<std::pair<std::function<void(plan&, halo::team)>, int>>{
+             {without_address, 1}, {without_address, 2}, {never_started, 1}}) {
+        std::atomic<bool> told{false};
+        run(2, [&](const comm::job& j) {
+            plan p(j, decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2}), {.name = "p", .bytes_per_site = 8});
+            if (j.rank() == 0) {
+                as_team(members, [&](halo::team me) {
+                    fail(p, me);
+                    EXPECT_EQ(p.finish(me), status::misused);
+                });
+                const auto began = std::chrono::steady_clock::now();
+                while (!told && std::chrono::steady_clock::now() - began < std::chrono::seconds(20))
+                    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                EXPECT_TRUE(told) << "before rank 0 goes on";
+            } else {
+                const std::vector<std::byte> values(4 * 4 * 4 * 4 * 8);
+                p.start_bytes(values.data());
+                EXPECT_EQ(p.finish(), status::aborted);
+                told = true;
+            }
+            j.barrier();
+        });
     }
 }
 

@@ -50,6 +50,14 @@ TEST(GaugeFile, RefusesTruncationAnywhere) {
     }
 }
 
+TEST(GaugeFile, RefusesAFloodOfEmptyRecords) {
+    const std::string record = ildg(8).substr(0, 16) + std::string(128, '\0');
+    std::string content;
+    for (int i = 0; i <= 65536; ++i) content += record;
+    for (std::size_t at = 8; at < content.size(); at += record.size()) content.replace(at, 8, 8, '\0'); // no data
+    expect_refusal(content, "LIME record at byte 9437184 is one of more than 65536 records");
+}
+
 TEST(GaugeFile, RefusesTruncationInsideTheChecksumRecord) {
     const std::string content = ildg(8);
     const std::size_t end_of_data = ildg(8, false).size();

@@ -11,6 +11,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -71,25 +72,15 @@ class removed_file {
     std::string name_;
 };
 
-bool same_file(const std::string& a, const std::string& b) {
-    if (a.empty() || b.empty()) return false;
-    std::error_code none;
-    const auto place = [&](const std::string& path) { // which may not be there yet; relative ones stay so unless it is
-        return std::filesystem::weakly_canonical(std::filesystem::absolute(lattice::link_target(path), none), none);
-    };
-    return std::filesystem::equivalent(a, b, none) || place(a) == place(b);
-}
-
-/// A partial file is replaced too, as if a killed run had left it. Every program reads the file of $HALOCLINE_CONFIG.
-void check_others(const std::string& flag, const std::string& path, flagged_files others) {
-    if (const char* config = std::getenv(config::file_variable)) others.emplace_back("the config", config);
-    for (const auto& [other, file] : others) {
-        const std::string partial = lattice::partial_name(path);
-        const bool same = same_file(path, file);
-        if (same || same_file(partial, file))
-            throw input_error(flag + " " + path + ": is " + (same ? "" : "written as '" + partial + "', ") +
-                              "the file of " + other + ", whose place it would take; give it another name");
-    }
+/// A partial file is replaced too, as if a killed run had left it.
+void check_others(const std::string& flag, const std::string& path, const run_files& others,
+                  const std::string& except = "") {
+    const std::string partial = lattice::partial_name(path);
+    const std::string* const same = others.flag_of(path, except);
+    const std::string* const other = same != nullptr ? same : others.flag_of(partial, except);
+    if (other != nullptr)
+        throw input_error(flag + " " + path + ": is " + (same != nullptr ? "" : "written as '" + partial + "', ") +
+                          "the file of " + *other + ", whose place it would take; give it another name");
 }
 
 /// To root too, who may write to every file, a file that nobody has permission to write to is one to keep.
@@ -182,13 +173,46 @@ int open_stream(const std::string& flag, const std::string& path) {
 
 } // namespace
 
+run_files::run_files() {
+    if (const char* config = std::getenv(config::file_variable)) add("the config", config);
+}
+
+run_files& run_files::add(std::string flag, std::string path) {
+    if (!path.empty()) files_.emplace_back(std::move(flag), std::move(path));
+    return *this;
+}
+
+run_files::identity run_files::identify(const std::string& path) {
+    std::error_code none; // the file may not be there yet; relative names stay so unless it is
+    const auto absolute = std::filesystem::absolute(lattice::link_target(path), none);
+    identity is{std::filesystem::weakly_canonical(absolute, none).string(), {}};
+    struct stat there {};
+    if (::stat(path.c_str(), &there) == 0) is.node = {there.st_dev, there.st_ino};
+    return is;
+}
+
+const std::string* run_files::flag_of(const std::string& path, const std::string& except) const {
+    for (; known_ < files_.size(); ++known_) {
+        const identity is = identify(files_[known_].second);
+        by_place_.emplace(is.place, known_);
+        if (is.node) by_node_.emplace(*is.node, known_);
+    }
+    const identity wanted = identify(path);
+    std::size_t first = files_.size();
+    if (const auto found = by_place_.find(wanted.place); found != by_place_.end()) first = found->second;
+    if (wanted.node)
+        if (const auto found = by_node_.find(*wanted.node); found != by_node_.end())
+            first = std::min(first, found->second);
+    return first < files_.size() && files_[first].first != except ? &files_[first].first : nullptr;
+}
+
 void refuse_dash(const std::string& flag, const std::string& path, bool may_be_stream) {
     if (path != "-") return;
     throw input_error(flag + " -: names no file; standard output has the report. Name a file: " +
                       (may_be_stream ? "/dev/stdout adds to the report, " : "") + "./- is a file of that name");
 }
 
-void check_output(const program& p, const std::string& flag, const std::string& path, const flagged_files& others) {
+void check_output(const program& p, const std::string& flag, const std::string& path, const run_files& others) {
     if (path.empty()) return;
     const comm::job& j = p.job();
     std::optional<removed_file> made;
@@ -224,8 +248,7 @@ void check_room(const comm::job& j, const std::string& flag, const std::string& 
     });
 }
 
-text_output::text_output(const program& p, const std::string& flag, const std::string& path,
-                         const flagged_files& others)
+text_output::text_output(const program& p, const std::string& flag, const std::string& path, const run_files& others)
     : program_(p), flag_(flag), path_(path) {
     if (path_.empty()) return;
     p.job().collectively([&] {
@@ -237,16 +260,16 @@ text_output::~text_output() {
     if (stream_ >= 0) ::close(stream_);
 }
 
-void text_output::open(const flagged_files& others) {
+void text_output::open(const run_files& others) {
     refuse_dash(flag_, path_, true);
     if (is_folder(path_)) throw input_error(wrong(flag_, path_, "it is a folder"));
     std::error_code none;
     if (is_stream(path_)) {
-        if (std::filesystem::is_regular_file(path_, none)) check_others(flag_, path_, others);
+        if (std::filesystem::is_regular_file(path_, none)) check_others(flag_, path_, others, flag_);
         stream_ = open_stream(flag_, path_);
         return;
     }
-    check_others(flag_, path_, others);
+    check_others(flag_, path_, others, flag_);
     const removed_file made(check_file(flag_, path_));
     check_partial(program_, flag_, path_);
 }

@@ -136,6 +136,8 @@ connection::connection(const comm::job& j, int peer, connection_options options)
 
 void connection::connect() {
     connection_core& c = *core_;
+    if (c.was_refused)
+        throw input_error(c.title() + ": an earlier connect() was refused; make a new connection, at both ends");
     keyed_letters& letters = c.job.core().windows.letters;
     const std::uint32_t call = c.connects++;
     c.send_letter(letter_kind::window_counts, call, to_wire(window_counts{c.sends, c.recvs}));
@@ -147,13 +149,16 @@ void connection::connect() {
             join_window(c, *w, counts_key, !refused);
         } catch (const input_error&) { // the other windows are joined all the same, so that they can say farewell
             if (!refused) refused = std::current_exception();
+            c.was_refused = true;
         }
     }
     if (refused) std::rethrow_exception(refused);
     c.windows.clear();
     letters.collect(c.job.core().setup_mail);
-    if (const auto there = peers_counts(c, counts_key); there && (there->sends != c.recvs || there->recvs != c.sends))
+    if (const auto there = peers_counts(c, counts_key); there && (there->sends != c.recvs || there->recvs != c.sends)) {
+        c.was_refused = true;
         refuse(c, *there);
+    }
     letters.forget(c.peer, counts_key);
 }
 

@@ -68,6 +68,7 @@ class connection_core {
     std::uint32_t connects = 0;         // calls of connect()
     std::vector<window_end*> windows;   // not connected yet, in the order in which they were made
     std::uint32_t sends = 0, recvs = 0; // windows ever made
+    bool was_refused = false;           // a call of connect()
 };
 
 } // namespace halocline::comm

@@ -10,6 +10,9 @@
 #include "set_up_sum.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <exception>
 #include <new>
 #include <utility>
@@ -126,6 +129,21 @@ std::string combine_as(job_core& core, call kind, std::string mine, const mail::
 std::string first_said(const std::string& lower, const std::string& upper, int) {
     return lower.empty() ? upper : lower;
 }
+
+/// Waits of this rank may last longer while it lives.
+class longer_waits {
+  public:
+    longer_waits(std::atomic<std::int64_t>& sum, std::chrono::milliseconds by) : sum_(sum), by_(by.count()) {
+        sum_.fetch_add(by_, std::memory_order_relaxed);
+    }
+    ~longer_waits() { sum_.fetch_sub(by_, std::memory_order_relaxed); }
+    longer_waits(const longer_waits&) = delete;
+    longer_waits& operator=(const longer_waits&) = delete;
+
+  private:
+    std::atomic<std::int64_t>& sum_;
+    std::int64_t by_;
+};
 
 /// Err: input_error if there is no such rank.
 void require_rank(int rank, int ranks, const char* call) {
@@ -290,7 +308,8 @@ void job::agree(std::string_view what, std::string_view value) const {
                       " has " + shown(other.value, zero.value) + "; give every rank the same");
 }
 
-void job::collectively(const std::function<void()>& work) const {
+void job::collectively(const std::function<void()>& work, std::chrono::milliseconds more_time) const {
+    const longer_waits patient(core_->more_time, more_time);
     enum class outcome : char { fine, input, full, memory, other };
     outcome mine = outcome::fine;
     std::string text;

@@ -36,7 +36,7 @@ bool has_other_threads(const job_core& core) noexcept {
 /// May a wait that began at `since` be ended? Only this rank knows whether another thread of its process may still begin
 /// what the peer waits for: such a thread has nearly all the time that a wait may take.
 bool is_late_enough(job_core& core, std::uint64_t since) noexcept {
-    const double deadline = std::chrono::duration<double>(core.options.deadline).count();
+    const double deadline = std::chrono::duration<double>(core.longest_wait()).count();
     return !has_other_threads(core) || core.stall_reports.waited(since) > 0.9 * deadline;
 }
 

@@ -69,7 +69,7 @@ status job_core::find_failure(int peer, std::uint64_t since, bool peer_had_left)
     }
     const double waited = stall_reports.waited(since);
     stall_reports.look(peer, waited);
-    if (waited > std::chrono::duration<double>(options.deadline).count()) {
+    if (waited > std::chrono::duration<double>(longest_wait()).count()) {
         publish(status::timed_out, silent_behind(peer), "");
         return failed();
     }
@@ -84,7 +84,7 @@ void job_core::awaits(int peer) noexcept {
 }
 
 int job_core::silent_behind(int peer) const noexcept {
-    const double asleep = std::chrono::duration<double>(options.deadline).count() / 2;
+    const double asleep = std::chrono::duration<double>(longest_wait()).count() / 2;
     int last = peer;
     for (int hops = 0; hops < ranks; ++hops) {
         if (last < 0 || peer_base[last] == nullptr) return last;
@@ -126,7 +126,7 @@ job_core::ending job_core::end_of_job(std::string_view sentence_end) const {
     switch (end.why) {
     case status::peer_died: end.text += name_of(end.culprit) + " " + (how.empty() ? "died" : how); break;
     case status::timed_out: {
-        const std::string deadline = std::to_string(options.deadline.count()) + " ms";
+        const std::string deadline = std::to_string(longest_wait().count()) + " ms";
         if (end.culprit == rank && ranks == 1)
             end.text += "nothing came from this rank itself within " + deadline + ",";
         else if (end.culprit == rank)

@@ -79,6 +79,7 @@ class job_core {
     open_windows windows;
     crossed_waits crossed;
     parked_memory parked;
+    std::atomic<std::int64_t> more_time{0}; // milliseconds that calls under way may wait beyond the deadline
     std::atomic<int> farewell_of{failure_record::nobody}; // the rank that closed its end of what this rank waited for
     mutable std::atomic<int> cause_awaited_of{failure_record::nobody}; // await_cause()
 
@@ -136,6 +137,10 @@ class job_core {
     /// Slow path of a wait for `peer` (-1: for nobody in particular) that began at `since` (ticks). `peer_had_left`: it
     /// was seen to have left before the caller checked, in vain, for what it may have sent last.
     [[nodiscard]] status check_wait(int peer, std::uint64_t since, bool peer_had_left) noexcept;
+    /// The longest wait, which is longer than options.deadline while a call was given more time.
+    [[nodiscard]] std::chrono::milliseconds longest_wait() const noexcept {
+        return options.deadline + std::chrono::milliseconds(more_time.load(std::memory_order_relaxed));
+    }
     /// check_wait() for callers that can't pass the result on to the program: the rank does not count as informed, so
     /// its watchdog reports the end of the job.
     status find_failure(int peer, std::uint64_t since, bool peer_had_left) noexcept;

@@ -135,7 +135,7 @@ void stall_watch::tell(int culprit, double waited) {
         " has waited for " + (core_.memory->record().awaited.load(std::memory_order_relaxed) < 0 ? "anybody" : "it") +
         " for " + in_seconds(waited) + " and has not seen it look for messages since; " + condition(culprit) +
         ". The job goes on when it does; a wait of " +
-        in_seconds(std::chrono::duration<double>(core_.options.deadline).count()) + " ends the job.");
+        in_seconds(std::chrono::duration<double>(core_.longest_wait()).count()) + " ends the job.");
     if (core_.alive) core_.alive->say_far(-1, far_word::told_of, culprit);
 }
 

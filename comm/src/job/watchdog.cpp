@@ -118,7 +118,7 @@ void watchdog::look_at_call() noexcept {
     const std::uint64_t now = core_.own_activity.library_calls.load(std::memory_order_acquire);
     looks_ = now % 2 != 0 && now == call_ ? looks_ + 1 : 0;
     call_ = now;
-    if (looks_ <= core_.options.deadline.count() / look_ms || core_.failed() != status::ok) return;
+    if (looks_ <= core_.longest_wait().count() / look_ms || core_.failed() != status::ok) return;
     core_.publish(status::timed_out, core_.own_activity.library_call_for.load(std::memory_order_relaxed), "");
 }
 

@@ -46,6 +46,9 @@ class frame_rendezvous {
     /// Receiver: no receive wants the message of that record; its sender waits for a call.
     void call_in_vain(std::uint32_t record) noexcept { not_wanted_.add(record); }
 
+    [[nodiscard]] bool still_settles(const message_operation& o) const noexcept {
+        return rdma_ && rdma_->still_settles(o);
+    }
     void withdraw(message_operation& o) noexcept;
     void abandon() noexcept;
     [[nodiscard]] std::string describe() const { return rdma_ ? rdma_->describe() : ""; }

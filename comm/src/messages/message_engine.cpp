@@ -226,7 +226,10 @@ int message_engine::gone(int peer) const noexcept {
 template <class Awaited>
 status message_engine::left_by_one(const Awaited& operations, message_operation*& culprit) noexcept {
     int who = -1;
-    message_operation* const o = operations.find([&](const message_operation& x) { return (who = gone(x.peer)) >= 0; });
+    message_operation* const o = operations.find([&](const message_operation& x) {
+        const bool settles = x.peer != any_source && links_[x.peer].still_settles(x);
+        return !settles && (who = gone(x.peer)) >= 0;
+    });
     if (o == nullptr) return status::ok;
     progress(); // takes in what its peer did before it left, which may have withdrawn what a receive from any rank had met
     culprit = o;

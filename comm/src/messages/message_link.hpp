@@ -62,6 +62,10 @@ struct message_link {
     [[nodiscard]] bool peer_has_left() const noexcept {
         return shm ? shm->peer_has_left() : network && network->peer_has_left();
     }
+    /// The peer has left. Will this operation be done or fail all the same?
+    [[nodiscard]] bool still_settles(const message_operation& o) const noexcept {
+        return network && network->still_settles(o);
+    }
     [[nodiscard]] std::string describe() const { return shm ? shm->describe() : network ? network->describe() : ""; }
 
   private:

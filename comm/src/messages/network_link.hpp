@@ -40,6 +40,8 @@ class network_link {
     /// The messenger ends.
     void abandon() noexcept;
     [[nodiscard]] bool peer_has_left() const noexcept { return frames_.is_closed(); }
+    /// Is the network just writing this send, which the peer need not be there for?
+    [[nodiscard]] bool still_settles(const message_operation& o) const noexcept { return large_.still_settles(o); }
     /// The sender of an unexpected message has left, and most of the message with it: it is discarded.  False: it is here.
     bool discard_if_lost(unexpected_message& m) noexcept;
     [[nodiscard]] std::string describe() const;

@@ -112,7 +112,7 @@ void rdma_rendezvous::withdraw(message_operation& o) noexcept {
     bool over = false, left = false;
     std::uint64_t moved = core_.moved.count();
     while (is_under_way(o) && !over && !left) {
-        left = frames_.is_closed();
+        left = frames_.is_closed() && !still_settles(o);
         over = waiting.again(frames_.peer()) != status::ok; // every wait of the rank advances its messages
         const std::uint64_t before = std::exchange(moved, core_.moved.count());
         if (core_.moved.since(before, frames_.peer())) waiting.restart_deadline(); // as in the engine's waits

@@ -45,6 +45,10 @@ class rdma_rendezvous {
     /// Advances all sends and receives. Sends whose memory can't be registered are declined and appended to
     /// `called_for`: they go in pieces.
     void progress(operation_list& called_for) noexcept;
+    /// Is the network just writing this send? Its last acknowledgement may come after the peer's farewell in frames.
+    [[nodiscard]] bool still_settles(const message_operation& o) const noexcept {
+        return o.state == operation_state::writing && !bulk_->failed();
+    }
     /// When this returns, nobody reads or writes the operation's memory. It may have been declined in the meantime:
     /// then it goes in pieces and is no longer handled here.
     void withdraw(message_operation& o) noexcept;

@@ -156,7 +156,8 @@ void mpi_world::sweep() noexcept {
 void mpi_world::finish(const std::function<bool()>& give_up) noexcept {
     const auto done = [&] {
         poll();
-        return std::ranges::none_of(ends_, [](const auto& e) { return e->released; });
+        const auto may_close = [](const auto& e) { return e->released && e->farewell_said && e->error == 0; };
+        return std::ranges::none_of(ends_, may_close);
     };
     await_farewells(done, give_up);
     if (give_up()) leave();

@@ -86,10 +86,10 @@ struct ofi_end : network_end {
 
     /// Slot 1 gets the epochs 1, 3, 5, ..., slot 0 gets 2, 4, 6, ...
     [[nodiscard]] bool has(std::uint64_t epoch) const { return came[epoch & 1] >= (epoch + 1) / 2; }
-    /// Has the peer's farewell arrived, and everything sent before it? Writes may overtake each other.
+    /// Has the peer's farewell arrived, and everything sent before it, its greeting too? Writes may overtake each other.
     [[nodiscard]] bool over() const {
         const std::uint64_t all = came[0] + came[1] + values_came[0] + values_came[1] + parts_came[0] + parts_came[1];
-        return farewell_came && all >= handshake_in().messages_sent;
+        return farewell_came && greeted && all >= handshake_in().messages_sent;
     }
     /// What a message of n writes adds to values_came or parts_came: each of them counts.
     [[nodiscard]] static std::uint64_t counted_values(std::uint64_t writes) { return writes; }

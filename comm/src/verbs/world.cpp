@@ -47,7 +47,7 @@ void verbs_world::release(verbs_end& end) noexcept { end.released = true; }
 
 void verbs_world::finish(const std::function<bool()>& give_up) noexcept {
     const auto done = [&](const std::unique_ptr<connected_end>& e) {
-        if (!e->joined) return true;
+        if (!e->joined || e->closed) return true;
         take_completions(*e->plan);
         return e->ended();
     };

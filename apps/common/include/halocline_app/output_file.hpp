@@ -5,16 +5,40 @@
 
 #include <halocline_app/main.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace halocline::app {
 
-/// Files of a run by the flags that name them; "" stands for no file.
-using flagged_files = std::vector<std::pair<std::string, std::string>>;
+/// What a run reads and writes, by the flags that name it; the config file that every program reads is among them.
+class run_files {
+  public:
+    run_files();
+    /// "" is no file.
+    run_files& add(std::string flag, std::string path);
+    /// The flag of the file to which `path` leads, whatever it is called there; of several the one that was added first.
+    /// nullptr: it is none of them, or that of `except`.  Cost: each file is looked at once, by the first call.
+    [[nodiscard]] const std::string* flag_of(const std::string& path, const std::string& except = "") const;
+
+  private:
+    struct identity {
+        std::string place;                                ///< where it is, or will be
+        std::optional<std::array<std::uint64_t, 2>> node; ///< device and inode, if it is there
+    };
+    [[nodiscard]] static identity identify(const std::string& path);
+
+    std::vector<std::pair<std::string, std::string>> files_; ///< flags and paths
+    // Of the first `known_` files.
+    mutable std::size_t known_ = 0;
+    mutable std::map<std::string, std::size_t> by_place_;
+    mutable std::map<std::array<std::uint64_t, 2>, std::size_t> by_node_;
+};
 
 /// Err: input_error if `path` is "-", which elsewhere means standard output; programs print their progress there.
 /// `may_be_stream`: would /dev/stdout do?
@@ -23,11 +47,10 @@ void refuse_dash(const std::string& flag, const std::string& path, bool may_be_s
 /// Rank 0 checks that `path`, a file of which ranks write parts, can be written, before hours of computing, and every
 /// rank that it sees what rank 0 writes there; nothing is left behind. A part left by a killed run is reported, and
 /// stays until it is replaced. "" is no file. Collective.
-/// `others`: what else the run reads and writes. Neither the file nor its partial file may take their place, or that of
-/// the config file that every program reads.
+/// `others`: what else the run reads and writes. Neither the file nor its partial file may take their place.
 /// Err: input_error that names the flag, and the process that is writing the same file if there is one, or the rank
 /// that can't see the file.
-void check_output(const program& p, const std::string& flag, const std::string& path, const flagged_files& others);
+void check_output(const program& p, const std::string& flag, const std::string& path, const run_files& others);
 
 /// Rank 0 checks that the disk of `path` has room for new files of that size each, while older ones stay. File systems
 /// that do not say how much is free pass. "" is no file. Collective.
@@ -40,8 +63,9 @@ void check_room(const comm::job& j, const std::string& flag, const std::string& 
 /// outlives it.
 class text_output {
   public:
-    /// "" is no file. `others` as for check_output(). Collective.  Err: input_error that names the flag.
-    text_output(const program& p, const std::string& flag, const std::string& path, const flagged_files& others);
+    /// "" is no file. `others` as for check_output(); it may be among them. Collective.  Err: input_error that names the
+    /// flag.
+    text_output(const program& p, const std::string& flag, const std::string& path, const run_files& others);
     ~text_output();
     text_output(const text_output&) = delete;
     text_output& operator=(const text_output&) = delete;
@@ -51,7 +75,7 @@ class text_output {
     void write(const std::string& text) const;
 
   private:
-    void open(const flagged_files& others);
+    void open(const run_files& others);
 
     const program& program_;
     std::string flag_, path_;

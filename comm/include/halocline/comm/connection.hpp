@@ -35,7 +35,8 @@ class connection {
     /// Pre: the peer calls connect() after making the same windows.
     /// Err: input_error at both ends, with both values, if element types, sizes or numbers of windows differ (an end
     ///      with fewer windows that connects first can't know, and continues), or if ranks wait here in a circle, each
-    ///      for a window that the next has not made, because tags differ or windows are made too late; rank_failure.
+    ///      for a window that the next has not made, because tags differ or windows are made too late; any call after a
+    ///      refused one; rank_failure.
     void connect();
 
     [[nodiscard]] int peer() const;

@@ -186,7 +186,9 @@ class job {
     /// Runs `work` on every rank. If it threw on any, every rank throws the error of the lowest rank that failed
     /// (input_error and file_error as input_error, slab_full as itself, others as error). So nothing hangs, and the job
     /// reports one error.
-    void collectively(const std::function<void()>& work) const;
+    /// `more_time`: how much longer than options().deadline ranks may wait for one that is still at `work`, such as
+    /// reading a large file; the same on all ranks.
+    void collectively(const std::function<void()>& work, std::chrono::milliseconds more_time = {}) const;
 
     /// Advances what peers wait for while this rank waits for something outside of halocline: call it in loops around
     /// MPI_Test, for example. Every wait and test of halocline does so, too. Never waits, but yields where ranks share

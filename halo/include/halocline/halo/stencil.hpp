@@ -113,8 +113,8 @@ class stencil {
     requires std::is_invocable_r_v<T, Value&, const lattice::coordinate&, int>
     void set_outside(Value&& value);
 
-    /// Starts the exchange of u, which must not change until for_boundary() has returned. Several stencils may work on
-    /// one field.
+    /// Starts the exchange of u, which must not change, and whose object must stay where it is, until for_boundary() has
+    /// returned. Several stencils may work on one field.
     /// Err: input_error if u is not as make_field() makes it.
     void start(const lattice::field<T>& u);
     /// Calls the kernel for every site whose neighbours all lie in this rank's box, across a wrap or not.  Pre:
