@@ -68,6 +68,15 @@ void check_grown(const std::string& who, const lattice::coordinate& extents, con
                               " sites in " + "xyzt"[mu] + " make more than " + std::to_string(most));
 }
 
+void require_positions(const std::string& who, const lattice::site_order& order, std::span<const std::int32_t> sites) {
+    if (order.is_whole()) return;
+    for (const std::int32_t site : sites)
+        if (order.position(site) < 0)
+            throw input_error(who + "the site order holds sites of one parity alone, but a message has site " +
+                              lattice::to_string(lattice::lexicographic_coordinate(site, order.extents())) +
+                              " of the local box, of the other; plan_options::parity must be that of the order");
+}
+
 void check_parity(const std::string& who, std::optional<int> parity) {
     if (parity && *parity != 0 && *parity != 1)
         throw input_error(who + "parity " + std::to_string(*parity) + ": must be 0 or 1");

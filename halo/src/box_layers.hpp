@@ -5,12 +5,14 @@
 
 #include <halocline/halo/ghost_widths.hpp>
 #include <halocline/lattice/decomposition.hpp>
+#include <halocline/lattice/site_order.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -75,6 +77,8 @@ struct cut_check {
 void check_cut(const cut_check& plan, const lattice::decomposition& cut, int ranks);
 /// Err: input_error, beginning with `who`: neither 0 nor 1.
 void check_parity(const std::string& who, std::optional<int> parity);
+/// Err: input_error, beginning with `who`, unless each of these sites, lexicographic in the local box, has a position.
+void require_positions(const std::string& who, const lattice::site_order& order, std::span<const std::int32_t> sites);
 
 /// Refuses a message of so many sites, with `fields` times `site_bytes` of each, unless the total size of all slots of
 /// all messages fits into 64 bits. site_bytes 0: the sum of fields overflowed.  Pre: fields > 0.

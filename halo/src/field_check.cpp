@@ -15,7 +15,9 @@ void field_check::refuse(std::size_t fields, const source_field* unfit) noexcept
     if (!unfit) return;
     refused_->site_bytes = unfit->shape.bytes();
     refused_->element = unfit->element;
-    if (unfit->order) refused_->extents = unfit->order->extents();
+    if (!unfit->order) return;
+    refused_->extents = unfit->order->extents();
+    refused_->of_one_parity = !has_sites(*unfit->order);
 }
 
 void field_check::refuse_bytes(std::size_t fields, bool there) noexcept {
@@ -36,7 +38,8 @@ std::string field_check::describe_refused() const {
     if (refused_->site_bytes > 0)
         given += ", one of " +
                  site_of(refused_->site_bytes, element_.bytes > 0 ? refused_->element : comm::element_type{}) +
-                 " on a box of " + lattice::to_string(refused_->extents);
+                 " on a box of " + lattice::to_string(refused_->extents) +
+                 (refused_->of_one_parity ? ", in an order of one parity that is not plan_options::order" : "");
     else if (refused_->count == fields_)
         given += ", one without storage";
     return "start() was given " + given + "; it sends " + std::to_string(fields_) + " of " +

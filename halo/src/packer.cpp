@@ -41,6 +41,7 @@ packer<T>::packer(const plan& p, packer_options options, std::shared_ptr<const l
         m.field_bytes = sent.send_sites.size() * bytes_;
         m.fingerprint = sent.fingerprint;
         if (!map.empty()) m.map = site_map<T>(map, options_.components);
+        require_positions(who, *order_, sent.send_sites);
         std::vector<std::int64_t> from;
         for (const std::int32_t site : sent.send_sites) from.push_back(order_->position(site));
         if (map.empty() || lanes_ > 1)

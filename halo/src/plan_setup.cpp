@@ -206,6 +206,8 @@ void plan_core::prepare_writers(const lattice::coordinate& extents) {
                           std::to_string(job_.rank()) + " is " + lattice::to_string(extents));
     accepted_ = field_check(options_, extents);
     for (const plan_message& m : messages_)
+        if (order) require_positions("halo '" + options_.name + "': ", *order, m.send_sites);
+    for (const plan_message& m : messages_)
         writers_.emplace_back(m.send_sites, order, options_.bytes_per_site, options_.fields);
 }
 

@@ -26,11 +26,25 @@ std::string in_transfer(const transfer& t) {
     return "in the transfer with " + rank_text(t.peer) + ", tag " + std::to_string(t.tag);
 }
 
+/// Calls use(site) for the first site of each row of a box.
+template <class Use>
+void for_each_row(const strided_box& box, Use&& use) {
+    const auto& [nx, ny, nz, nt] = box.extents;
+    if (nx == 0) return;
+    for (std::int64_t t = 0; t < nt; ++t)
+        for (std::int64_t z = 0; z < nz; ++z)
+            for (std::int64_t y = 0; y < ny; ++y)
+                use(box.first + y * box.strides[1] + z * box.strides[2] + t * box.strides[3]);
+}
+
 /// Err: input_error unless the field has that site.
 void check_site(std::int64_t site, const lattice::site_order& order, const transfer& t, const std::string& who) {
     if (site < 0 || site >= order.volume())
         throw input_error(who + "site " + std::to_string(site) + " is not in the field of " +
                           std::to_string(order.volume()) + " sites, " + in_transfer(t));
+    if (order.position(site) < 0)
+        throw input_error(who + "site " + std::to_string(site) +
+                          " has no value in the field, whose site order holds one parity alone, " + in_transfer(t));
 }
 
 void check_box(const strided_box& box, const lattice::site_order& order, const transfer& t, const std::string& who) {
@@ -53,6 +67,10 @@ void check_box(const strided_box& box, const lattice::site_order& order, const t
         const std::int64_t span = (box.extents[mu] - 1) * stride;
         check_site((span < 0 ? low : high) += span, order, t, who);
     }
+    if (order.is_whole()) return;
+    for_each_row(box, [&](std::int64_t row) {
+        for (std::int64_t x = 0; x < box.extents[0]; ++x) check_site(row + x * box.strides[0], order, t, who);
+    });
 }
 
 /// Err: input_error unless the field has all sites of these transfers.
@@ -61,17 +79,6 @@ void check_sites(const std::vector<transfer>& list, const lattice::site_order& o
         for (const std::int32_t site : t.sites) check_site(site, order, t, who);
         for (const strided_box& box : t.boxes) check_box(box, order, t, who);
     }
-}
-
-/// Calls use(site) for the first site of each row of a box.
-template <class Use>
-void for_each_row(const strided_box& box, Use&& use) {
-    const auto& [nx, ny, nz, nt] = box.extents;
-    if (nx == 0) return;
-    for (std::int64_t t = 0; t < nt; ++t)
-        for (std::int64_t z = 0; z < nz; ++z)
-            for (std::int64_t y = 0; y < ny; ++y)
-                use(box.first + y * box.strides[1] + z * box.strides[2] + t * box.strides[3]);
 }
 
 /// Calls use(row, stride, rows) for rows of a box at equal distances, from the one whose first site is `row` on.

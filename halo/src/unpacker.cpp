@@ -135,6 +135,7 @@ unpacker<T>::unpacker(const plan& p, unpacker_options options, std::shared_ptr<c
         // A plan in one direction adds nothing here, and needs no expansion.
         const block_map map = width > 0 ? map_of(f, cut.wraps(rank, f), who) : block_map{};
         if (!map.empty()) to.expansion = site_map<T>(map, reals_);
+        require_positions(who, *order_, to.sites);
         std::vector<std::int64_t> positions;
         for (const std::int32_t site : to.sites) positions.push_back(order_->position(site));
         if (map.empty() || lanes_ > 1)

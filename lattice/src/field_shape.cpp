@@ -11,7 +11,8 @@ namespace {
 std::string text_of(int components, const site_order* order) {
     if (order == nullptr) return "no storage";
     const std::string lanes = order->lane_width() > 1 ? " in " + std::to_string(order->lane_width()) + " lanes" : "";
-    return std::to_string(components) + " components on a box of " + to_string(order->extents()) + lanes;
+    return std::to_string(components) + " components on a box of " + to_string(order->extents()) + lanes +
+           (order->is_whole() ? "" : ", whose sites of one parity alone have values");
 }
 
 std::string text_of(const field_shape& shape) {
@@ -23,6 +24,7 @@ std::string text_of(const field_shape& shape) {
 }
 
 bool is_among(const site_order& order, site_orders orders) {
+    if (!order.is_whole()) return false;
     if (orders == site_orders::any || order.is_lexicographic()) return true;
     if (order.lane_width() > 1) return false;
     for (std::int64_t s = 0; orders == site_orders::lexicographic && s < order.volume(); ++s)

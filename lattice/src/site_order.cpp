@@ -92,7 +92,8 @@ void site_order::take_positions(std::vector<std::int32_t> positions) {
     position_ = std::move(positions);
     volume_ = static_cast<std::int64_t>(position_.size());
     site_.assign(static_cast<std::size_t>(outer_sites_ * lane_width_), -1);
-    for (std::size_t s = 0; s < position_.size(); ++s) site_[position_[s]] = static_cast<std::int32_t>(s);
+    for (std::size_t s = 0; s < position_.size(); ++s)
+        if (position_[s] >= 0) site_[position_[s]] = static_cast<std::int32_t>(s);
 }
 
 bool site_order::has_positions_of(const site_order& other) const {
@@ -117,6 +118,21 @@ std::shared_ptr<const site_order> site_order::even_odd(const box& local) {
     order->extents_ = local.extents;
     order->outer_sites_ = local.volume();
     order->take_positions(even_first(local.extents, local.origin));
+    return order;
+}
+
+std::shared_ptr<const site_order> site_order::half(const box& local, int parity) {
+    if (parity != 0 && parity != 1)
+        throw input_error("sites of parity " + std::to_string(parity) + ": must be 0 (even) or 1 (odd)");
+    check_box(local.extents);
+    std::shared_ptr<site_order> order(new site_order);
+    order->extents_ = local.extents;
+    order->whole_ = false;
+    std::vector<std::int32_t> positions(static_cast<std::size_t>(local.volume()), -1);
+    for (std::int64_t s = 0; s < local.volume(); ++s)
+        if (lattice::parity(local.site(s)) == parity)
+            positions[static_cast<std::size_t>(s)] = static_cast<std::int32_t>(order->outer_sites_++);
+    order->take_positions(std::move(positions));
     return order;
 }
 
@@ -204,6 +220,7 @@ std::shared_ptr<const site_order> site_order::followed_by(std::int64_t more) con
     if (lexicographic_) return lexicographic(all);
     std::shared_ptr<site_order> order(new site_order);
     order->extents_ = all;
+    order->whole_ = whole_;
     order->lane_width_ = lane_width_;
     order->outer_sites_ = outer;
     std::vector<std::int32_t> positions(static_cast<std::size_t>(volume_ + more));

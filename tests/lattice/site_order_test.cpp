@@ -94,6 +94,30 @@ TEST(SiteOrder, EvenOddUsesGlobalParity) {
     EXPECT_EQ(last, 1);
 }
 
+TEST(SiteOrder, HalfHoldsTheSitesOfOneParityInOrder) {
+    const box local{{1, 0, 2, 0}, {3, 5, 2, 1}};
+    std::int64_t stored = 0;
+    for (const int p : {0, 1}) {
+        const auto order = site_order::half(local, p);
+        EXPECT_FALSE(order->is_whole());
+        EXPECT_EQ(order->volume(), local.volume());
+        for (std::int64_t s = 0, next = 0; s < order->volume(); ++s) {
+            const bool has_place = parity(local.site(s)) == p;
+            ASSERT_EQ(order->position(s), has_place ? next : -1);
+            if (has_place) ASSERT_EQ(order->site(next++), s);
+        }
+        stored += order->outer_sites();
+
+        const auto more = order->followed_by(4);
+        EXPECT_EQ(more->outer_sites(), order->outer_sites() + 4);
+        EXPECT_EQ(more->position(local.volume()), order->outer_sites());
+        EXPECT_FALSE(more->is_whole());
+    }
+    EXPECT_EQ(stored, local.volume());
+    EXPECT_TRUE(site_order::even_odd(local)->is_whole());
+    EXPECT_EQ(refusal([&] { site_order::half(local, 2); }), "sites of parity 2: must be 0 (even) or 1 (odd)");
+}
+
 TEST(SiteOrder, BlockedIsABijectionForEveryWidth) {
     for (const auto& c : blocked_cases)
         for (int w : {1, 2, 4, 8, 16}) {

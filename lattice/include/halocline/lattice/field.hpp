@@ -62,7 +62,7 @@ class field {
     [[nodiscard]] const site_order& order() const { return *order_; }
     [[nodiscard]] const std::shared_ptr<const site_order>& shared_order() const { return order_; }
     [[nodiscard]] int components() const { return components_; }
-    [[nodiscard]] std::int64_t volume() const { return order_->volume(); }
+    [[nodiscard]] std::int64_t volume() const { return order_->volume(); } ///< sites of the box
     /// All storage, including padding lanes (they hold zeros, and linear kernels keep them so).
     [[nodiscard]] std::span<T> values() { return {data_, size_}; }
     [[nodiscard]] std::span<const T> values() const { return {data_, size_}; }
@@ -72,7 +72,7 @@ class field {
     [[nodiscard]] T* outer(std::int64_t o) { return data_ + o * components_ * order_->lane_width(); }
     [[nodiscard]] const T* outer(std::int64_t o) const { return data_ + o * components_ * order_->lane_width(); }
     /// Component c of the site with this lexicographic index in the local box.  For set-up, tests and references, not
-    /// for kernels.  Pre: 0 <= site < volume(), 0 <= c < components().
+    /// for kernels.  Pre: 0 <= site < volume(), the site has a position, 0 <= c < components().
     [[nodiscard]] T& at(std::int64_t site, int c) { return data_[offset(site, c)]; }
     [[nodiscard]] const T& at(std::int64_t site, int c) const { return data_[offset(site, c)]; }
 

@@ -12,7 +12,7 @@
 
 namespace halocline::lattice {
 
-/// In which site orders a function finds its way.
+/// In which site orders a function finds its way. All sites of the box have values.
 enum class site_orders : std::uint8_t {
     any,           ///< it asks the order for each site
     one_lane,      ///< it asks, but reads the components of a site as neighbours

@@ -51,6 +51,10 @@ class site_order {
     static std::shared_ptr<const site_order> lexicographic(const coordinate& extents);
     /// Even sites first (parity of the global coordinate), then odd ones, each lexicographic; W = 1.
     static std::shared_ptr<const site_order> even_odd(const box& local);
+    /// Only the sites of one parity of the global coordinate (0: even, 1: odd), lexicographic; W = 1. For the fields of
+    /// even/odd solvers, which halo plans of that parity exchange; functions that need every site refuse such fields.
+    /// Err: input_error for another parity.
+    static std::shared_ptr<const site_order> half(const box& local, int parity);
     /// See block_layout.  Pre: the local box is cut on block boundaries.  `lane_width` is 1, 2, 4, 8 or 16.
     /// Err: input_error when the block does not divide the local box.
     static std::shared_ptr<const site_order> blocked(const box& local, const coordinate& global,
@@ -65,8 +69,11 @@ class site_order {
     [[nodiscard]] int lane_width() const { return lane_width_; }
     /// Outer positions, including padding: storage is outer_sites() * lane_width() sites.
     [[nodiscard]] std::int64_t outer_sites() const { return outer_sites_; }
+    /// Sites of the local box; half of them have no position in half() orders.
     [[nodiscard]] std::int64_t volume() const { return volume_; }
-    /// Storage position outer * W + lane of the site with this lexicographic index in the local box.
+    /// Has every site a position?
+    [[nodiscard]] bool is_whole() const { return whole_; }
+    /// Storage position outer * W + lane of the site with this lexicographic index in the local box; -1 if it has none.
     /// Pre: 0 <= site < volume().
     [[nodiscard]] std::int64_t position(std::int64_t site) const { return lexicographic_ ? site : position_[site]; }
     /// The site at a storage position, by its lexicographic index in the local box; -1 for a padding lane.
@@ -94,6 +101,7 @@ class site_order {
     coordinate extents_{};
     int lane_width_ = 1;
     bool lexicographic_ = false; ///< then position and site are the same, and there are no tables
+    bool whole_ = true;
     std::int64_t volume_ = 0;
     std::int64_t outer_sites_ = 0;
     std::vector<std::int32_t> position_;

@@ -19,13 +19,14 @@ class field_check {
     /// `extents` of the local box.
     field_check(const plan_options& options, const lattice::coordinate& extents)
         : fields_(static_cast<std::size_t>(options.fields)), site_bytes_(options.bytes_per_site),
-          element_(options.element), extents_(extents), ordered_(options.order && !options.order->is_lexicographic()) {}
+          element_(options.element), extents_(extents), prepared_(options.order.get()),
+          ordered_(options.order && !options.order->is_lexicographic()) {}
 
     /// Can a message hold this number of fields?
     [[nodiscard]] bool fits(std::size_t fields) const noexcept { return fields == fields_; }
     /// Can a message be filled from this field?
     [[nodiscard]] bool fits(const source_field& x) const noexcept {
-        return x.order && x.shape.bytes() == site_bytes_ && has_extents(*x.order) &&
+        return x.order && x.shape.bytes() == site_bytes_ && has_extents(*x.order) && has_sites(*x.order) &&
                (element_.bytes == 0 || element_ == x.element);
     }
     /// Can a message be filled from bytes of sites, x fastest, of this number of fields?
@@ -45,15 +46,22 @@ class field_check {
         return difference == 0;
     }
 
+    /// The sites of the plan have positions in the order that it was made for.
+    [[nodiscard]] bool has_sites(const lattice::site_order& order) const noexcept {
+        return order.is_whole() || &order == prepared_;
+    }
+
     struct given_fields {
         std::size_t count = 0;
         std::size_t site_bytes = 0; // of a field that doesn't fit; 0: none, or one without storage
         comm::element_type element{};
         lattice::coordinate extents{};
+        bool of_one_parity = false;
     };
     std::size_t fields_ = 0, site_bytes_ = 0;
     comm::element_type element_;
     lattice::coordinate extents_{};
+    const lattice::site_order* prepared_ = nullptr;
     bool ordered_ = false;                // otherwise than bytes of sites are
     std::optional<given_fields> refused_; ///< nothing: bytes
     std::size_t bytes_of_ = 0;            ///< fields
