@@ -138,7 +138,7 @@ TEST(HalfFields, MayBeFollowedByTheirGhosts) {
             for (std::int64_t s = 0; s < local.volume(); ++s)
                 if (order->position(s) >= 0)
                     x.at(s, 0) = 1 + static_cast<double>(lattice::lexicographic_index(local.site(s), cut.global()));
-            halo::shell_plan p(j, cut, o, {halo::bind(x, x)});
+            halo::shell_plan p(j, cut, o, {halo::bind(x)});
             p.start();
             p.finish_or_throw();
 
@@ -171,7 +171,7 @@ TEST(HalfFields, AreRefusedWhereASiteWithoutAValueIsNeeded) {
     };
 
     contains(refusal([&] { plan_of(even, {}); }), "halo 'p': the site order holds sites of one parity alone, but a "
-                                                  "message has site 1.0.0.0 of the local box, of the other; "
+                                                  "message has site 0.1.0.0 of the local box, of the other; "
                                                   "plan_options::parity must be that of the order");
     contains(refusal([&] { plan_of(even, 1); }), "the site order holds sites of one parity alone");
     halo::plan whole = plan_of({}, 0);
@@ -181,7 +181,7 @@ TEST(HalfFields, AreRefusedWhereASiteWithoutAValueIsNeeded) {
         refusal([&] { halo::unpacker<double>(whole, halo::expansion_of({.components = 1, .projections = {}}), even); }),
         "unpacker for halo 'p': the site order holds sites of one parity alone");
 
-    const field<double> x(even, 1);
+    field<double> x(even, 1);
     whole.start(x); // which might be of another parity
     EXPECT_EQ(whole.finish(), status::misused);
     contains(refusal([&] { whole.finish_or_throw(); }), "in an order of one parity that is not plan_options::order");

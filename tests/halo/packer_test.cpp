@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Built-in pack functions compared with plain loops over global coordinates, in lexicographic, even/odd and blocked
-// orders of 4, 8 and 16 lanes, on every SIMD target: copies, half-spinor projections, signs and complex phases at the
+// orders of 2 to 16 lanes, on every SIMD target: copies, half-spinor projections, signs and complex phases at the
 // edges, half, bfloat16 and their combinations.
 #include "pack_cases.hpp"
 

@@ -5,7 +5,7 @@
 
 #include <halocline/comm/bad_input.hpp>
 #include <halocline/comm/option_keys.hpp>
-#include <halocline/comm/out_of_memory.hpp>
+#include <halocline/comm/run_job.hpp>
 
 #include <CLI/CLI.hpp>
 
@@ -19,13 +19,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <new>
 #include <sstream>
 
 namespace halocline::app {
 namespace {
 
-constexpr const char* memory_remedy = "; raise 'ulimit -v' if it is set, or take more nodes or a smaller lattice";
+constexpr std::string_view clear_line = "\r\033[K"; // which shows progress
 
 /// Thrown by parse() for --help and --version.
 struct early_exit {
@@ -110,7 +109,7 @@ void program::agree_on(int argc, const char* const* argv) const {
 void program::print(std::string_view line) const {
     // A live progress line is cleared first.
     if (!speaks()) return;
-    const int why = write_line(stdout, (on_terminal() ? "\r\033[K" : "") + std::string(line));
+    const int why = write_line(stdout, std::string(on_terminal() ? clear_line : "") + std::string(line));
     if (why != 0 && why != EPIPE) // a reader that left has read enough
         lose_output(std::string("standard output can't be written: ") + std::strerror(why));
 }
@@ -123,7 +122,8 @@ bool program::on_terminal() { return isatty(STDOUT_FILENO) != 0; }
 
 void program::print_progress(std::string_view line) const {
     if (!speaks() || !on_terminal()) return;
-    [[maybe_unused]] const int why = write_all(STDOUT_FILENO, "\r\033[K" + std::string(line)); // no result is lost
+    [[maybe_unused]] const int why =
+        write_all(STDOUT_FILENO, std::string(clear_line) + std::string(line)); // no result is lost
 }
 
 comm::job_options job_options_of_environment(const std::string& transport_flag) {
@@ -153,13 +153,9 @@ int run_program(int argc, const char* const* argv,
     keep_standard_streams();
     program p(argc > 0 ? std::filesystem::path(argv[0]).filename().string() : "halocline");
     const auto say = [&](const std::string& what) {
-        write_line(stderr, (isatty(STDERR_FILENO) != 0 ? "\r\033[K" : "") + p.name() + ": " + what);
+        write_line(stderr, std::string(isatty(STDERR_FILENO) != 0 ? clear_line : "") + p.name() + ": " + what);
     };
     std::signal(SIGPIPE, SIG_IGN); // `| head` stops reading, which must not end the job
-    const auto of_rank = [&](const std::exception& e) {
-        const std::string what = e.what(), rank = "rank " + std::to_string(p.rank());
-        return what.starts_with(rank + " (") ? what : rank + ": " + what; // comm already names the rank and its pid
-    };
     const auto ended_with = [&](int code) {
         if (p.lost_outputs().empty()) return code;
         if (p.speaks())
@@ -173,21 +169,9 @@ int run_program(int argc, const char* const* argv,
     } catch (const input_error& e) {
         say_bad_input(p, e, say);
         return exit_input;
-    } catch (const job_error& e) {
-        say(of_rank(e));
-        return exit_job;
-    } catch (const comm::out_of_memory& e) { // the same on every rank
-        if (p.speaks()) say(std::string("error: ") + e.what() + memory_remedy);
-        return exit_failure;
-    } catch (const std::bad_alloc&) {
-        const std::string what = std::string("out of memory") + memory_remedy;
-        say("rank " + std::to_string(p.rank()) + ": " + what);
-        if (p.joined()) p.job().abort(what);
-        return exit_failure;
-    } catch (const std::exception& e) {
-        say(of_rank(e));
-        if (p.joined()) p.job().abort(e.what());
-        return exit_failure;
+    } catch (...) {
+        if (isatty(STDERR_FILENO) != 0) static_cast<void>(write_all(STDERR_FILENO, clear_line));
+        return comm::end_by_exception(p.joined() ? &p.job() : nullptr);
     }
 }
 

@@ -24,6 +24,7 @@ namespace {
 constexpr int failed = 1, bad_input = 2, job_ended = 3;
 
 constexpr int nobody = -1; // need be named
+constexpr const char* unknown = "an exception of unknown type";
 
 std::string line_of(int rank, const std::string& what) {
     const std::string who = "rank " + std::to_string(rank);
@@ -65,6 +66,36 @@ bool is_told_by_another(job_core& core, const std::string& what) {
     return true;
 }
 
+std::string with_remedy(const std::string& what) {
+    return what + "; raise 'ulimit -v' if it is set, or take more nodes or a smaller lattice";
+}
+
+/// The exception under way, which job::from_environment() has thrown: all ranks know of it, or none can.
+int ended_without_job() {
+    const int rank = launched_rank();
+    const auto told_by_itself = [&](const std::string& what, int code) {
+        say(line_of(rank, what));
+        return code;
+    };
+    try {
+        throw;
+    } catch (const unshared_input_error& e) {
+        return told_by_itself(e.what(), bad_input);
+    } catch (const input_error& e) {
+        return told_by_rank_0(rank, e.what(), bad_input);
+    } catch (const out_of_memory& e) {
+        return told_by_rank_0(rank, with_remedy(e.what()), failed);
+    } catch (const job_error& e) {
+        return told_by_itself(e.what(), job_ended);
+    } catch (const std::bad_alloc&) {
+        return told_by_itself(with_remedy("out of memory"), failed);
+    } catch (const std::exception& e) {
+        return told_by_itself(e.what(), failed);
+    } catch (...) {
+        return told_by_itself(unknown, failed);
+    }
+}
+
 /// The exception under way, which this rank has thrown.
 int ended_by_exception(job_core& core) {
     const auto ended_by = [&](const std::string& what, int code) {
@@ -83,41 +114,31 @@ int ended_by_exception(job_core& core) {
     } catch (const job_error& e) { // perhaps only this rank's
         return ended_by(e.what(), job_ended);
     } catch (const out_of_memory& e) {
-        return told_by_rank_0(core.rank, e.what(), failed);
+        return told_by_rank_0(core.rank, with_remedy(e.what()), failed);
     } catch (const input_error& e) {
         return ended_by_all(e.what(), bad_input);
     } catch (const error& e) { // a slab that is full, for one: where ranks decide together all throw it
         return ended_by_all(e.what(), failed);
     } catch (const std::bad_alloc&) {
-        return ended_by("out of memory", failed);
+        return ended_by(with_remedy("out of memory"), failed);
     } catch (const std::exception& e) {
         return ended_by(e.what(), failed);
     } catch (...) {
-        return ended_by("an exception of unknown type", failed);
+        return ended_by(unknown, failed);
     }
 }
 
 } // namespace
 
+int end_by_exception(const job* j) { return j != nullptr ? ended_by_exception(j->core()) : ended_without_job(); }
+
 int run_body(const std::function<int(const job&)>& body, const job_options& options) {
     std::optional<job> j;
     try {
         j.emplace(job::from_environment(options));
-    } catch (const unshared_input_error& e) {
-        say(line_of(launched_rank(), e.what()));
-        return bad_input;
-    } catch (const input_error& e) {
-        return told_by_rank_0(launched_rank(), e.what(), bad_input);
-    } catch (const out_of_memory& e) {
-        return told_by_rank_0(launched_rank(), e.what(), failed);
-    } catch (const std::exception& e) {
-        say(line_of(launched_rank(), e.what()));
-        return dynamic_cast<const job_error*>(&e) != nullptr ? job_ended : failed;
-    }
-    try {
         return body(*j);
     } catch (...) {
-        return ended_by_exception(j->core());
+        return end_by_exception(j ? &*j : nullptr);
     }
 }
 

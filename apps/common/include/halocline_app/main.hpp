@@ -74,9 +74,9 @@ comm::job_options job_options_of_environment(const std::string& transport_flag);
 /// out += the formatted line and a line feed.
 __attribute__((format(printf, 2, 3))) void append_line(std::string& out, const char* format, ...);
 
-/// Runs `body` and returns the exit code of the program.  Exceptions become messages on stderr and a code:
-/// input_error 2 (rank 0 prints), job_error 3 (every rank prints), any other 1 (the rank that threw prints, and aborts
-/// the job so that nobody waits for it).
+/// Runs `body` and returns the exit code of the program.  Exceptions become messages on stderr and a code: of an
+/// input_error 2, told by rank 0 at once, because all ranks have found the same; of others that of
+/// comm::end_by_exception().
 int run_program(int argc, const char* const* argv,
                 const std::function<int(program& p, int argc, const char* const* argv)>& body);
 

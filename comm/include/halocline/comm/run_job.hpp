@@ -9,6 +9,11 @@
 
 namespace halocline::comm {
 
+/// Ends a program by the exception under way, as run_job() does: tells it, ends the job, and returns the exit code. For
+/// a main() of another shape; call it in a catch block.
+/// `j`: the rank's job; nullptr: the exception is of job::from_environment().
+int end_by_exception(const job* j);
+
 /// run_job() for a body that returns an exit code.
 int run_body(const std::function<int(const job&)>& body, const job_options& options);
 

@@ -7,13 +7,13 @@
 #include <halocline/base/check.hpp>
 #include <halocline/base/checked_pointer.hpp>
 #include <halocline/base/error.hpp>
-#include <halocline/base/independent_iterations.hpp>
 #include <halocline/comm/job.hpp>
 #include <halocline/comm/status.hpp>
 #include <halocline/halo/boundary_phases.hpp>
 #include <halocline/halo/detail/box_parts.hpp>
 #include <halocline/halo/detail/checked_kernel.hpp>
 #include <halocline/halo/detail/phase_arithmetic.hpp>
+#include <halocline/halo/sequential.hpp>
 #include <halocline/halo/shell.hpp>
 #include <halocline/halo/shell_plan.hpp>
 #include <halocline/lattice/decomposition.hpp>
@@ -91,8 +91,10 @@ class box_neighbourhood {
 ///     s.finish_or_throw();      // waits for the ghosts
 ///     s.for_boundary(kernel);   // visits the other sites
 ///
-/// kernel(n), with n a box_neighbourhood, is called once per site of this rank, in any order. It may write what belongs
-/// to its own site n.index(), but nothing that is read. The same `[&](const auto& n) { … }` serves both calls.
+/// kernel(n), with n a box_neighbourhood, is called once per site of this rank, in any order, also for several sites at
+/// once. It may write what belongs to its own site n.index(), but nothing that is read. A kernel that adds to what
+/// several sites share (a histogram, a sum) goes through sequential(). The same `[&](const auto& n) { … }` serves both
+/// calls.
 /// T: a trivially copyable type of 4 or 8 bytes.
 template <class T, int Components = 1>
 class box_stencil {
@@ -283,8 +285,7 @@ void box_stencil<T, Components>::visit(const lattice::box& part, Kernel& kernel)
                 r.first = lattice::lexicographic_index(x, grown_.extents);
                 r.here = values_ + r.first * Components;
                 const typename neighbours::run fixed = r; // a copy that nothing else refers to can stay in registers
-                HALOCLINE_INDEPENDENT_ITERATIONS
-                for (std::int64_t i = 0; i < sites; ++i) kernel(neighbours(fixed, i));
+                detail::visit_sites(0, sites, kernel, [&fixed](std::int64_t i) { return neighbours(fixed, i); });
             }
 }
 

@@ -86,8 +86,9 @@ std::uint64_t continue_checksum(std::uint64_t sum, std::span<const std::int32_t>
 ///     s.finish_or_throw();      // waits for the ghosts
 ///     s.for_boundary(kernel);   // visits the other sites
 ///
-/// kernel(n), with n a neighbourhood, is called once per site, in any order. It may write what belongs to its own site
-/// n.index(), but nothing that is read. The same `[&](const auto& n) { … }` serves both calls.
+/// kernel(n), with n a neighbourhood, is called once per site, in any order, also for several sites at once. It may
+/// write what belongs to its own site n.index(), but nothing that is read. A kernel that adds to what several sites
+/// share (a histogram, a sum) goes through sequential(). The same `[&](const auto& n) { … }` serves both calls.
 /// T: a trivially copyable type of 4 or 8 bytes; complex numbers of double are two components (re, im).
 template <class T, star Star = star{}>
 class stencil {

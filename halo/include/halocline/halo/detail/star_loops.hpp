@@ -2,9 +2,9 @@
 // The loops of a star stencil, over the sites that need no ghosts and over the others.
 #pragma once
 
-#include <halocline/base/independent_iterations.hpp>
 #include <halocline/halo/detail/star_table.hpp>
 #include <halocline/halo/neighbourhood.hpp>
+#include <halocline/halo/sequential.hpp>
 #include <halocline/lattice/geometry.hpp>
 
 #include <algorithm>
@@ -38,8 +38,7 @@ class star_loops {
   private:
     template <class Kernel>
     static void visit(const run& r, std::int64_t first, std::int64_t last, Kernel& kernel) {
-        HALOCLINE_INDEPENDENT_ITERATIONS
-        for (std::int64_t i = first; i < last; ++i) kernel(neighbours(r, i));
+        detail::visit_sites(first, last, kernel, [&r](std::int64_t i) { return neighbours(r, i); });
     }
     /// Visits several rows of a run that contain their own neighbours in x, with a loop nest that changes no pointer
     /// and knows those neighbours at compile time. Short rows need that.
