@@ -76,10 +76,7 @@ gauge_writer::gauge_writer(const std::string& path, gauge_format format, const c
     layout_.format = format;
     layout_.extents = extents;
     layout_.big_endian = format != gauge_format::ddalphaamg;
-    const uint128 bytes = link_bytes(layout_);
-    if (bytes > std::uint64_t{1} << 62)
-        throw input_error("'" + path + "': " + to_string(extents) + " sites need " + to_string(bytes) +
-                          " bytes: no file can hold them");
+    check_size(path, extents, link_bytes(layout_));
     layout_.data_offset = static_cast<std::int64_t>(head_text(layout_, {}, 0).size());
 }
 
@@ -124,23 +121,12 @@ void gauge_writer::finish(const gauge_totals& totals, double plaquette) {
         throw input_error(std::string(e.what()) +
                           "; links of 32-bit origin must be reunitarised before they are written");
     }
-    {
-        const binary_file file = binary_file::open_to_write(partial_.name());
-        const std::string head = head_text(layout_, totals, plaquette);
-        if (static_cast<std::int64_t>(head.size()) != layout_.data_offset)
-            throw error("'" + layout_.path + "': a header of " + std::to_string(head.size()) +
-                        " bytes, where the links begin at byte " + std::to_string(layout_.data_offset));
-        const std::string tail =
-            layout_.format == gauge_format::ildg ? scidac_checksum_text(totals.scidac_xor) : std::string();
-        const std::uint64_t end =
-            static_cast<std::uint64_t>(layout_.data_offset) + static_cast<std::uint64_t>(link_bytes(layout_));
-        file.write_text(0, head);
-        file.write_text(end, tail);
-        file.sync();
-        file.expect_text(0, head);
-        file.expect_text(end, tail);
-    }
-    partial_.publish();
+    const std::string head = head_text(layout_, totals, plaquette);
+    if (static_cast<std::int64_t>(head.size()) != layout_.data_offset)
+        throw error("'" + layout_.path + "': a header of " + std::to_string(head.size()) +
+                    " bytes, where the links begin at byte " + std::to_string(layout_.data_offset));
+    complete(partial_, head, head.size() + static_cast<std::uint64_t>(link_bytes(layout_)),
+             layout_.format == gauge_format::ildg ? scidac_checksum_text(totals.scidac_xor) : std::string());
 }
 
 } // namespace halocline::lattice

@@ -37,4 +37,22 @@ void check_inside(const box& local, const coordinate& extents, const std::string
                               " leaves the lattice " + to_string(extents) + " of '" + path + "'");
 }
 
+void check_size(const std::string& path, const coordinate& extents, uint128 bytes) {
+    if (bytes > std::uint64_t{1} << 62)
+        throw input_error("'" + path + "': " + to_string(extents) + " sites need " + to_string(bytes) +
+                          " bytes: no file can hold them");
+}
+
+void complete(partial_file& partial, const std::string& head, std::uint64_t end, const std::string& tail) {
+    {
+        const binary_file file = binary_file::open_to_write(partial.name());
+        file.write_text(0, head);
+        file.write_text(end, tail);
+        file.sync();
+        file.expect_text(0, head);
+        file.expect_text(end, tail);
+    }
+    partial.publish();
+}
+
 } // namespace halocline::lattice

@@ -5,6 +5,7 @@
 
 #include <halocline/lattice/field.hpp>
 #include <halocline/lattice/geometry.hpp>
+#include <halocline/lattice/partial_file.hpp>
 
 #include "binary_file.hpp"
 
@@ -28,6 +29,14 @@ uint128 lattice_bytes(const std::string& path, const std::string& head, const co
 void check_field(const box& local, const field<double>& data, int components, const std::string& name);
 /// Err: input_error if `local` is not inside the lattice that is written to `path`.
 void check_inside(const box& local, const coordinate& extents, const std::string& path);
+
+/// Err: input_error: no file can hold so many bytes.
+void check_size(const std::string& path, const coordinate& extents, uint128 bytes);
+
+/// Writes what stands before the sites and, from byte `end` on, behind them, has both on the disk and reads them back;
+/// then the file has its name.
+/// Err: file_error: it can't be written, or has other bytes afterwards.
+void complete(partial_file& partial, const std::string& head, std::uint64_t end, const std::string& tail);
 
 /// Calls f(file_site, local_site, sites) for runs that are contiguous in the file and in the lexicographic order of
 /// `local`, a box of the periodic repetition of a lattice of these extents.

@@ -86,9 +86,7 @@ spinor_writer::spinor_writer(const std::string& path, const coordinate& extents,
     layout_.path = path;
     layout_.extents = extents;
     const uint128 bytes = spinor_bytes(layout_);
-    if (bytes > std::uint64_t{1} << 62)
-        throw input_error("'" + layout_.path + "': " + to_string(extents) + " sites need " + to_string(bytes) +
-                          " bytes: no file can hold them");
+    check_size(path, extents, bytes);
     head_ = head_of(extents, static_cast<std::uint64_t>(bytes), info);
     layout_.data_offset = static_cast<std::int64_t>(head_.size());
 }
@@ -123,17 +121,8 @@ void spinor_writer::finish(const spinor_totals& totals) {
         throw input_error("'" + layout_.path + "': the field has a NaN or an infinity at site " +
                           to_string(lexicographic_coordinate(totals.first_not_finite, layout_.extents)) +
                           ": it is not written");
-    {
-        const binary_file file = binary_file::open_to_write(partial_.name());
-        const std::string tail = scidac_checksum_text(totals.scidac_xor);
-        const std::uint64_t end =
-            static_cast<std::uint64_t>(layout_.data_offset) + static_cast<std::uint64_t>(spinor_bytes(layout_));
-        file.write_text(end, tail);
-        file.sync();
-        file.expect_text(0, head_);
-        file.expect_text(end, tail);
-    }
-    partial_.publish();
+    complete(partial_, head_, head_.size() + static_cast<std::uint64_t>(spinor_bytes(layout_)),
+             scidac_checksum_text(totals.scidac_xor));
 }
 
 } // namespace halocline::lattice
