@@ -293,8 +293,7 @@ bool launcher::wants_more_time(clock_type::time_point now) const {
 }
 
 void launcher::name_the_failed() const {
-    const bool ended_by_signal = sent_to_all_ != 0 && !is_for_ranks(sent_to_all_);
-    if (anybody_joined_ || cause_known_ || ended_by_signal || in_trouble()) return; // reported already, or wanted
+    if (anybody_joined_ || cause_known_ || told_to_end_ || in_trouble()) return; // reported already, or wanted
     const rank_state* const failed = first_to_end([](const rank_state& r) { return r.how->code != 0; });
     // Programs of this library say what was bad about their input themselves, perhaps before they join.
     if (failed == nullptr || failed->how->pid == 0 || failed->how->code == bad_input) return;

@@ -130,8 +130,8 @@ void local_ranks::make_lifelines() {
 /// A rank calls this: its own writing end and the others' reading ends stay open in the program, the rest are closed.
 void local_ranks::keep_lifelines(int i) const {
     const std::int32_t pid = getpid();
-    fcntl(lifelines_[i][1], F_SETFL,
-          O_NONBLOCK); // no one reads yet, and pipes may be small: 8 KiB for whoever has many
+    // Nobody reads yet, so a full pipe must not block. A user with many pipes gets small ones, of 8 KiB.
+    fcntl(lifelines_[i][1], F_SETFL, O_NONBLOCK);
     std::string list;
     for (int r = 0; r < plan_.total; ++r) {
         const int other = r - plan_.first;

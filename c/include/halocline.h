@@ -178,14 +178,15 @@ halocline_status halocline_plan_face(const halocline_plan* plan, int face, haloc
  * each site of the box, x fastest, and must not be written until finish. If it is NULL, finish returns
  * HALOCLINE_MISUSED. */
 void halocline_plan_start(halocline_plan* plan, const void* field);
-/* The same for all fields of a plan of several: `count` is that of its options. */
+/* halocline_plan_start() of all fields of a plan of several: `count` is that of its options. */
 void halocline_plan_start_fields(halocline_plan* plan, const void* const fields[], int count);
 /* Starts an exchange whose messages are filled by `pack`, called with `context` and only within this call. Of plans with
  * one field. */
 void halocline_plan_start_packed(halocline_plan* plan, halocline_pack pack, void* context);
 /* Where the next message through a face is to be written before halocline_plan_start_filled(): the sites of the face,
  * x fastest, bytes_per_site each; with several fields, those of one field after those of another. Each exchange has
- * another target. Over shared memory it is the neighbour's ghosts. NULL if there is no such face. */
+ * another target. Over shared memory it is the neighbour's ghosts. NULL if there is no such face, or once an exchange has
+ * failed. */
 void* halocline_plan_target(halocline_plan* plan, int face);
 /* Starts an exchange whose messages are in their targets. */
 void halocline_plan_start_filled(halocline_plan* plan);

@@ -121,9 +121,8 @@ void halocline_plan_start_fields(halocline_plan* plan, const void* const fields[
 void halocline_plan_start_packed(halocline_plan* plan, halocline_pack pack, void* context) {
     if (pack == nullptr) return plan->value.refuse_start("halocline_plan_start_packed: 'pack' is NULL");
     if (plan->value.options().fields != 1)
-        return plan->value.refuse_start(
-            "halocline_plan_start_packed fills messages of one field; the plan was made for "
-            "several, whose targets halocline_plan_target tells");
+        return plan->value.refuse_start("halocline_plan_start_packed fills messages of one field; "
+                                        "the plan was made for several, whose targets halocline_plan_target tells");
     const std::size_t bytes = plan->value.options().bytes_per_site;
     const auto messages = plan->value.messages();
     plan->value.start([=](int message, std::int64_t first, std::int64_t last, std::byte* target) {

@@ -22,7 +22,7 @@ void field_check::refuse(std::size_t fields, const source_field* unfit) noexcept
 
 void field_check::refuse_bytes(std::size_t fields, bool there) noexcept {
     refused_.reset();
-    bytes_of_ = fields;
+    byte_fields_ = fields;
     bytes_there_ = there;
 }
 
@@ -33,7 +33,7 @@ std::string field_check::describe_refused() const {
                " bytes per site of a box of " + lattice::to_string(extents_);
     if (!refused_ && ordered_)
         return "start_bytes() sends fields in lexicographic order; the plan was made for another order";
-    if (!refused_) return "start_bytes() was given " + counted(bytes_of_) + "; it sends " + counted(fields_);
+    if (!refused_) return "start_bytes() was given " + counted(byte_fields_) + "; it sends " + counted(fields_);
     std::string given = counted(refused_->count);
     if (refused_->site_bytes > 0)
         given += ", one of " +

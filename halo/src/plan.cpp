@@ -20,6 +20,7 @@ std::string plan_core::why_misused() const {
 }
 
 std::byte* plan_core::target(face f) noexcept {
+    if (state() != comm::status::ok) return nullptr; // the peer may have been told, and use that memory otherwise
     const auto wanted = static_cast<std::size_t>(message_of_[f.index()]);
     std::byte* target = nullptr;
     channels_.for_each([&](auto& channel) {
@@ -95,7 +96,8 @@ comm::status plan_core::finish(team t) noexcept {
         return status_.tell();
     }
     if (t.size == 1) {
-        if (wait() != comm::status::ok) channels_.leave(); // peers need not wait for what never comes
+        (void)wait();
+        leave_if_failed();
         return status_.tell();
     }
     const comm::team_fault fault = team_->finish(t, [&] {
@@ -104,11 +106,14 @@ comm::status plan_core::finish(team t) noexcept {
         if (missing) refuse_thread(missing);
         (void)wait();
     });
-    if (fault)
-        refuse_thread(fault);
-    else if (t.index == 0 && state() != comm::status::ok) // no member is still sending
-        channels_.leave();
+    if (fault) refuse_thread(fault);
+    if (t.index == 0) leave_if_failed();
     return status_.tell();
+}
+
+void plan_core::leave_if_failed() noexcept {
+    // Otherwise the destructor does it: a peer that has been told may use the memory that a member still packs into.
+    if (state() != comm::status::ok && team_->is_quiet(epoch_) && channels_.may_call_mpi()) channels_.leave();
 }
 
 comm::status plan_core::wait() noexcept {

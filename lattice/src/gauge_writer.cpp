@@ -86,7 +86,6 @@ void gauge_writer::create() {
     const auto bytes = static_cast<std::uint64_t>(link_bytes(layout_));
     const std::uint64_t tail = layout_.format == gauge_format::ildg ? scidac_checksum_text({}).size() : 0;
     file.reserve(static_cast<std::uint64_t>(layout_.data_offset) + bytes + tail);
-    file.write_text(0, head_text(layout_, {}, 0));
 }
 
 gauge_totals gauge_writer::write(const box& local, const gauge_field& links) {

@@ -95,7 +95,6 @@ void spinor_writer::create() {
     partial_.create();
     const binary_file file = binary_file::open_to_write(partial_.name());
     file.reserve(head_.size() + static_cast<std::uint64_t>(spinor_bytes(layout_)) + scidac_checksum_text({}).size());
-    file.write_text(0, head_);
 }
 
 spinor_totals spinor_writer::write(const box& local, const field<double>& spinors) {

@@ -33,9 +33,10 @@ decomposition cut_over(const coordinate& grid) { return decomposition::even({6, 
 int ranks_of(const coordinate& grid) { return static_cast<int>(lattice::volume(grid)); }
 
 template <class T>
-field<T> filled(const std::shared_ptr<const site_order>& order, const decomposition& cut, int rank, int number) {
-    field<T> x(order, components);
-    const lattice::box local = cut.local_box(rank);
+field<T> filled(const std::shared_ptr<const site_order>& order, const decomposition& cut, const comm::job& j,
+                int number) {
+    field<T> x(order, components, &j.memory()); // where receivers may copy them
+    const lattice::box local = cut.local_box(j.rank());
     for (std::int64_t s = 0; s < local.volume(); ++s)
         for (int c = 0; c < components && order->position(s) >= 0; ++c)
             x.at(s, c) =
@@ -69,10 +70,8 @@ TEST(HalfFields, HaveTheGhostsOfWholeOnes) {
                     o.order = half;
                     halo::plan of_half(j, cut, o);
                     for (int k = 0; k < 3; ++k) {
-                        const std::array xs{filled<double>(whole, cut, j.rank(), k),
-                                            filled<double>(whole, cut, j.rank(), 1)};
-                        const std::array ys{filled<double>(half, cut, j.rank(), k),
-                                            filled<double>(half, cut, j.rank(), 1)};
+                        const std::array xs{filled<double>(whole, cut, j, k), filled<double>(whole, cut, j, 1)};
+                        const std::array ys{filled<double>(half, cut, j, k), filled<double>(half, cut, j, 1)};
                         of_whole.start(std::array{&xs[0], &xs[1]});
                         of_half.start(std::array{&ys[0], &ys[1]});
                         of_whole.finish_or_throw();
@@ -80,6 +79,7 @@ TEST(HalfFields, HaveTheGhostsOfWholeOnes) {
                         EXPECT_FALSE(ghosts_of<double>(of_half).empty());
                         EXPECT_EQ(ghosts_of<double>(of_half), ghosts_of<double>(of_whole));
                     }
+                    j.barrier();
                 });
             }
 }
@@ -104,10 +104,10 @@ TEST(HalfFields, ArePackedAndAddedTo) {
             const halo::unpacker<float> add_whole(plan, halo::expansion_of(packing), whole),
                 add_half(plan, halo::expansion_of(packing), to);
             field<float> sum_of_whole(whole, components), sum_of_half(to, components);
-            plan.start(pack_whole.of(filled<float>(whole, cut, j.rank(), 0)));
+            plan.start(pack_whole.of(filled<float>(whole, cut, j, 0)));
             plan.finish_or_throw();
             add_whole.add(plan, sum_of_whole);
-            plan.start(pack_half.of(filled<float>(from, cut, j.rank(), 0)));
+            plan.start(pack_half.of(filled<float>(from, cut, j, 0)));
             plan.finish_or_throw();
             add_half.add(plan, sum_of_half);
 

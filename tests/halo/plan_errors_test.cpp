@@ -282,6 +282,49 @@ TEST(Plan, AFailedExchangeIsNotWaitedFor) {
     }
 }
 
+/// Not while a member of its team may still be packing: the peer would free the memory that it packs into.
+TEST(Plan, AFailedExchangeIsNotLeftWhileAMemberPacks) {
+    enum class mistake { a_stranger_finishes, member_0_finishes_alone };
+    for (const mistake what : {mistake::a_stranger_finishes, mistake::member_0_finishes_alone}) {
+        std::atomic<bool> packs{false}, goes_on{false}, ended{false};
+        const auto await = [](const std::atomic<bool>& flag) {
+            while (!flag) std::this_thread::yield();
+        };
+        run(2, [&](const comm::job& j) {
+            plan p(j, decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2}), {.name = "p", .bytes_per_site = 1024});
+            const auto pack = [&](int, std::int64_t, std::int64_t, std::byte*) {};
+            if (j.rank() == 0) {
+                const auto slow = [&](int, std::int64_t, std::int64_t, std::byte*) {
+                    packs = true;
+                    await(goes_on);
+                };
+                as_team(2, [&](halo::team me) {
+                    if (me.index == 1) return p.start(slow, me);
+                    p.start(pack, me);
+                    await(packs);
+                    if (what == mistake::a_stranger_finishes) EXPECT_EQ(p.finish({2, 2}), status::misused);
+                    EXPECT_EQ(what == mistake::a_stranger_finishes ? p.finish(me) : p.finish(), status::misused);
+                    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+                    EXPECT_FALSE(ended) << "the peer was told";
+                    goes_on = true;
+                });
+            } else {
+                p.start(pack);
+                (void)p.finish(); // with the messages, or because rank 0 has left at last
+                ended = true;
+            }
+        });
+    }
+}
+
+TEST(Plan, AFailedOneHasNoTargets) {
+    plan p(comm::job::single(small_job()), decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1}),
+           {.bytes_per_site = 8, .self_exchange = true});
+    EXPECT_NE(p.target({3, lattice::side::low}), nullptr);
+    EXPECT_EQ(p.finish(), status::misused);
+    EXPECT_EQ(p.target({3, lattice::side::low}), nullptr);
+}
+
 /// The text for a status that the plan keeps.
 template <class Plan>
 std::string refusal_of(Plan& p) {

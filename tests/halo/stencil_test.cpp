@@ -219,26 +219,6 @@ TEST(Stencil, OutsideIsZeroUntilSetAndMayChangeBetweenSteps) {
     EXPECT_EQ(step(), (std::vector<double>{11, 0, 12}));
 }
 
-/// A histogram is shared by the sites: no two of them may be counted at once.
-TEST(Stencil, CallsASequentialKernelForOneSiteAfterTheOther) {
-    const auto cut = decomposition::even({32, 8, 8, 8}, {1, 1, 1, 2});
-    for (const check_level checks : {check_level::off, check_level::normal})
-        run(2, [&](const comm::job& j) {
-            stencil<double> s(j, cut, {.checks = checks});
-            field<double> u = s.make_field();
-            std::fill(u.values().begin(), u.values().end(), 1.0);
-            u.mark_written();
-            std::vector<std::int64_t> counted(4);
-            const auto count = [&](const auto& n) { ++counted[static_cast<std::size_t>(n.here())]; };
-            s.start(u);
-            s.for_interior(halo::sequential(count));
-            s.finish_or_throw();
-            s.for_boundary(halo::sequential(count));
-            EXPECT_EQ(counted, (std::vector<std::int64_t>{0, u.volume(), 0, 0}));
-            j.barrier();
-        });
-}
-
 TEST(Stencil, TellsWhetherFinishWouldWait) {
     const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
     run(2, [&](const comm::job& j) {

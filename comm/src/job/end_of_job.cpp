@@ -8,6 +8,8 @@
 #include <halocline/comm/clock.hpp>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cstring>
 #include <ctime>
 #include <sched.h>
@@ -31,6 +33,12 @@ void job_core::publish(status why, int culprit, std::string_view text) noexcept 
         if (r == rank || peer_base[r] == nullptr) continue;
         (void)record_of(r).write(0, first);
     }
+}
+
+void job_core::time_out(int culprit) noexcept {
+    std::array<char, 24> ms;
+    const auto end = std::to_chars(ms.data(), ms.data() + ms.size(), longest_wait().count()).ptr;
+    publish(status::timed_out, culprit, {ms.data(), end});
 }
 
 status job_core::failed() const noexcept {
@@ -70,7 +78,7 @@ status job_core::find_failure(int peer, std::uint64_t since, bool peer_had_left)
     const double waited = stall_reports.waited(since);
     stall_reports.look(peer, waited);
     if (waited > std::chrono::duration<double>(longest_wait()).count()) {
-        publish(status::timed_out, silent_behind(peer), "");
+        time_out(silent_behind(peer));
         return failed();
     }
     return status::ok;
@@ -126,7 +134,7 @@ job_core::ending job_core::end_of_job(std::string_view sentence_end) const {
     switch (end.why) {
     case status::peer_died: end.text += name_of(end.culprit) + " " + (how.empty() ? "died" : how); break;
     case status::timed_out: {
-        const std::string deadline = std::to_string(longest_wait().count()) + " ms";
+        const std::string deadline = how + " ms";
         if (end.culprit == rank && ranks == 1)
             end.text += "nothing came from this rank itself within " + deadline + ",";
         else if (end.culprit == rank)

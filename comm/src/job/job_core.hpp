@@ -102,6 +102,8 @@ class job_core {
     }
     /// Writes the end of the job into every record that can be reached, unless it already holds one.
     void publish(status why, int culprit, std::string_view text) noexcept;
+    /// Publishes that a wait has lasted for longest_wait(), of which peers learn with the end of the job.
+    void time_out(int culprit) noexcept;
     /// A transport reports that `peer` can't be reached. If a death is found within half a second, that is the cause;
     /// otherwise this is the end of the job: "can't be reached: " and `why`.
     [[nodiscard]] status lost(int peer, std::string_view why) noexcept;

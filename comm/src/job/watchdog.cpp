@@ -119,7 +119,7 @@ void watchdog::look_at_call() noexcept {
     looks_ = now % 2 != 0 && now == call_ ? looks_ + 1 : 0;
     call_ = now;
     if (looks_ <= core_.longest_wait().count() / look_ms || core_.failed() != status::ok) return;
-    core_.publish(status::timed_out, core_.own_activity.library_call_for.load(std::memory_order_relaxed), "");
+    core_.time_out(core_.own_activity.library_call_for.load(std::memory_order_relaxed));
 }
 
 /// Gives the rank its grace time to report the end of the job itself and to get through its destructors; then ends it.

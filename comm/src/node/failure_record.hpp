@@ -17,7 +17,7 @@ struct job_end {
     std::int32_t culprit = -1;
     std::int32_t pid = 0;
     char host[64]{};
-    char text[960]{}; ///< how it died, or why it gave up
+    char text[960]{}; ///< how it died, why it gave up, or how long it was waited for, in milliseconds
 };
 
 struct failure_record {

@@ -34,8 +34,7 @@ class run_files {
     [[nodiscard]] static identity identify(const std::string& path);
 
     std::vector<std::pair<std::string, std::string>> files_; ///< flags and paths
-    // Of the first `known_` files.
-    mutable std::size_t known_ = 0;
+    mutable std::size_t known_ = 0;                          ///< files that flag_of() has looked at, the first ones
     mutable std::map<std::string, std::size_t> by_place_;
     mutable std::map<std::array<std::uint64_t, 2>, std::size_t> by_node_;
 };
@@ -63,7 +62,7 @@ void check_room(const comm::job& j, const std::string& flag, const std::string& 
 /// outlives it.
 class text_output {
   public:
-    /// "" is no file. `others` as for check_output(); it may be among them. Collective.  Err: input_error that names the
+    /// "" is no file. `others` as for check_output(); this file may be among them. Collective.  Err: input_error that names the
     /// flag.
     text_output(const program& p, const std::string& flag, const std::string& path, const run_files& others);
     ~text_output();

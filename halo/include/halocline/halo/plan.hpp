@@ -105,7 +105,7 @@ class plan {
     /// Pre: options() has one field and no order, or a lexicographic one, and `values` is not null. Otherwise nothing
     /// is sent and finish() returns misused.
     void start_bytes(const std::byte* values, team t = {}) noexcept { core_->start_bytes(std::span(&values, 1), t); }
-    /// The same for options().fields fields at once.
+    /// start_bytes() of options().fields fields at once.
     void start_bytes(std::span<const std::byte* const> fields, team t = {}) noexcept { core_->start_bytes(fields, t); }
     /// Starts an exchange of options().fields fields at once, e.g. start(std::array{&x, &y}).
     /// Shape: all in one site order.  Pre: as for one field.
@@ -120,6 +120,7 @@ class plan {
     /// Where to write the next message through face f, for callers who fill it piece by piece while they compute and
     /// then call start_filled(). Over shm this is the neighbour's ghost memory: the slot that it is not reading.
     /// Bytes: fields x send_sites x bytes_per_site. Valid until start_filled(); each exchange has another target.
+    /// nullptr once an exchange of the plan has failed.
     /// Pre: message_of(f) >= 0; the last exchange is finished.  Cost: O(messages): look it up once per exchange.
     [[nodiscard]] std::byte* target(face f) noexcept { return core_->target(f); }
     /// Starts an exchange whose messages are already in their targets. In a team each member calls it when it has

@@ -44,8 +44,8 @@ struct plan_options {
     /// Number of fields, bytes_per_site each, that one message carries one after the other: several right-hand sides.
     int fields = 1;
     /// Site order of the fields that start(field) will get; null: lexicographic. Their copies are prepared with the
-    /// plan. Fields in any other order work too, but are copied site by site, many times slower; describe() reports
-    /// this.
+    /// plan. Fields of all sites in any other order work too, but are copied site by site, many times slower; describe()
+    /// reports this. Fields of one parity (site_order::half()) must have this order, the same object.
     std::shared_ptr<const lattice::site_order> order{};
     /// How messages are written into memory that the peer shares: direct, streamed, joint or automatic. Automatic
     /// follows the job's options and measured costs, for each message separately, and again when the machine changes

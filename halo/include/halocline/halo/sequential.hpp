@@ -10,13 +10,17 @@
 
 namespace halocline::halo {
 
-/// What sequential() returns.
+/// What sequential() returns: it refers to a kernel that has a name, and contains any other.
 template <class Kernel>
 class sequential_kernel {
   public:
-    explicit sequential_kernel(Kernel kernel) : kernel_(std::move(kernel)) {}
+    explicit sequential_kernel(Kernel&& kernel) : kernel_(std::forward<Kernel>(kernel)) {}
     template <class Neighbourhood>
     void operator()(Neighbourhood&& n) {
+        kernel_(std::forward<Neighbourhood>(n));
+    }
+    template <class Neighbourhood>
+    void operator()(Neighbourhood&& n) const {
         kernel_(std::forward<Neighbourhood>(n));
     }
 
@@ -32,8 +36,8 @@ class sequential_kernel {
 ///
 /// Cost: of a kernel that could be called so, up to half of its speed.
 template <class Kernel>
-[[nodiscard]] sequential_kernel<std::decay_t<Kernel>> sequential(Kernel&& kernel) {
-    return sequential_kernel<std::decay_t<Kernel>>(std::forward<Kernel>(kernel));
+[[nodiscard]] sequential_kernel<Kernel> sequential(Kernel&& kernel) {
+    return sequential_kernel<Kernel>(std::forward<Kernel>(kernel));
 }
 
 namespace detail {
@@ -46,7 +50,7 @@ inline constexpr bool is_sequential<sequential_kernel<Kernel>> = true;
 /// Calls kernel(site(i)) for i in [first, last).
 template <class Kernel, class Site>
 inline void visit_sites(std::int64_t first, std::int64_t last, Kernel& kernel, Site&& site) {
-    if constexpr (is_sequential<std::remove_cv_t<Kernel>>) {
+    if constexpr (is_sequential<std::remove_const_t<Kernel>>) {
         for (std::int64_t i = first; i < last; ++i) kernel(site(i));
     } else {
         HALOCLINE_INDEPENDENT_ITERATIONS

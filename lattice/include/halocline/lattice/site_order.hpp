@@ -52,7 +52,8 @@ class site_order {
     /// Even sites first (parity of the global coordinate), then odd ones, each lexicographic; W = 1.
     static std::shared_ptr<const site_order> even_odd(const box& local);
     /// Only the sites of one parity of the global coordinate (0: even, 1: odd), lexicographic; W = 1. For the fields of
-    /// even/odd solvers, which halo plans of that parity exchange; functions that need every site refuse such fields.
+    /// even/odd solvers, which halo plans of that parity exchange if they were made for the same order; functions that need
+    /// every site refuse such fields.
     /// Err: input_error for another parity.
     static std::shared_ptr<const site_order> half(const box& local, int parity);
     /// See block_layout.  Pre: the local box is cut on block boundaries.  `lane_width` is 1, 2, 4, 8 or 16.

@@ -4,6 +4,7 @@
 
 #include <halocline/base/check.hpp>
 #include <halocline/base/error.hpp>
+#include <halocline/halo/sequential.hpp>
 
 #include <array>
 #include <cstddef>
@@ -49,6 +50,13 @@ class checked_kernel {
     const T* values_;
     const std::string& stencil_;
 };
+
+namespace detail {
+
+template <class T, int Components, class Kernel>
+inline constexpr bool is_sequential<checked_kernel<T, Components, Kernel>> = is_sequential<std::remove_const_t<Kernel>>;
+
+} // namespace detail
 
 /// Calls visit(kernel), or with checks visit(the checked_kernel). It is decided here, once, and not for each site. The
 /// loops with checks are kept out of the caller, so that those without are compiled as if there were no others.

@@ -64,7 +64,7 @@ class field_check {
     const lattice::site_order* prepared_ = nullptr;
     bool ordered_ = false;                // otherwise than bytes of sites are
     std::optional<given_fields> refused_; ///< nothing: bytes
-    std::size_t bytes_of_ = 0;            ///< fields
+    std::size_t byte_fields_ = 0;         ///< that start_bytes() was given
     bool bytes_there_ = true;
 };
 

@@ -71,6 +71,10 @@ class packing_team {
     [[nodiscard]] bool is_starting(std::uint64_t finished) const noexcept {
         return begun_.load(std::memory_order_relaxed) == finished + 1 && !in_flight(finished);
     }
+    /// Is no member packing or sending, and won't one before it has seen the plan's status?
+    [[nodiscard]] bool is_quiet(std::uint64_t finished) const noexcept {
+        return !leave_.is_disbanded() && !is_starting(finished) && entered_.now().count() == 0;
+    }
     /// Polled by member 0 while is_starting(finished): a fault once that takes too long.
     [[nodiscard]] comm::team_fault late_starter(std::uint64_t finished) noexcept {
         if (std::exchange(polled_, finished + 1) != finished + 1) polled_for_ = {};

@@ -186,6 +186,8 @@ class plan_core {
 
     // Finishing it (plan.cpp).
     comm::status wait() noexcept;
+    /// After a failed finish(): peers need not wait for what never comes.
+    void leave_if_failed() noexcept;
     /// Copies pieces of messages that are on their way to this rank.
     void help(std::uint64_t epoch) noexcept;
     template <class Channel>
