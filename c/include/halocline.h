@@ -133,7 +133,7 @@ void* halocline_window_buffer(const halocline_window* window);
 typedef struct halocline_plan halocline_plan;
 
 /* Dimensions are x, y, z, t; in a lattice with fewer, the others have extent 1. Ranks are numbered over the rank grid,
- * x fastest, unless order_by_nodes is set; halocline_plan_box() returns each rank's part. */
+ * x fastest, unless order_by_nodes or rank_order is set; halocline_plan_box() returns each rank's part. */
 typedef struct halocline_plan_options {
     int global[4];      /* extents of the lattice */
     int rank_grid[4];   /* ranks per dimension; if they don't divide evenly, the first ranks get one site more */
@@ -143,10 +143,13 @@ typedef struct halocline_plan_options {
     int order_by_nodes; /* not 0: ranks get the places of the rank grid that send few bytes between nodes */
     int self_exchange;  /* not 0: dimensions that are not cut are exchanged too, with the rank itself */
     size_t bytes_per_site;
-    const char* name;    /* in error messages; may be NULL */
-    halocline_type type; /* of what a site consists; compared between ranks; HALOCLINE_BYTE, which is 0: not told */
-    int parity;          /* 1: only sites whose global coordinates have an even sum are exchanged, 2: odd; 0: all */
-    int fields;          /* of one message, such as several right-hand sides; 0: one */
+    const char* name;      /* in error messages; may be NULL */
+    halocline_type type;   /* of what a site consists; compared between ranks; HALOCLINE_BYTE, which is 0: not told */
+    int parity;            /* 1: only sites whose global coordinates have an even sum are exchanged, 2: odd; 0: all */
+    int fields;            /* of one message, such as several right-hand sides; 0: one */
+    const int* rank_order; /* rank_order[i] has the i-th place of the rank grid, x fastest, as many as there are ranks;
+                              equal on all ranks. MPI_Cart_rank() counts t fastest, if t is its last dimension. NULL:
+                              lexicographic, or by nodes */
 } halocline_plan_options;
 
 /* The message through one face, as seen from this rank. */
@@ -265,6 +268,7 @@ typedef struct halocline_solver_options {
     uint64_t seed;               /* of the test vectors; 0: 1 */
     halocline_progress progress; /* may be NULL */
     void* context;               /* of progress */
+    const int* rank_order;       /* as in halocline_plan_options */
 } halocline_solver_options;
 
 typedef struct halocline_solve_report {

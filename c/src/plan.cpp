@@ -2,7 +2,6 @@
 #include "handles.hpp"
 
 #include <halocline/halo/plan.hpp>
-#include <halocline/lattice/rank_order.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -67,7 +66,7 @@ halocline_status halocline_plan_create(halocline_job* job, const halocline_plan_
                 throw input_error("rank_grid " + lattice::to_string(cut->rank_grid()) + " is of " +
                                   std::to_string(cut->ranks()) + " ranks; the job has " + std::to_string(j.ranks()));
             }
-            if (given.order_by_nodes != 0) cut = cut->with_rank_order(lattice::rank_order_by_nodes(*cut, j.nodes()));
+            cut = c::with_owners(j, *cut, given);
             choices = options_of(given);
         });
         const auto fields = static_cast<std::size_t>(std::max(choices->fields, 1));

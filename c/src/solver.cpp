@@ -55,7 +55,7 @@ lattice::decomposition cut_of(const comm::job& j, const halocline_solver_options
     if (cut.ranks() != j.ranks())
         throw input_error("rank_grid " + lattice::to_string(grid) + " is of " + std::to_string(cut.ranks()) +
                           " ranks; the job has " + std::to_string(j.ranks()));
-    return given.order_by_nodes != 0 ? cut.with_rank_order(lattice::rank_order_by_nodes(cut, j.nodes())) : cut;
+    return c::with_owners(j, cut, given);
 }
 
 lattice::boundary boundary_of(int given, int mu) {
@@ -210,10 +210,12 @@ halocline_status halocline_solver_create(halocline_job* job, const halocline_sol
         });
         const halocline_solver_options& given = *options;
         // What no part of the solver compares, and what decides how long the array of links is.
+        std::string owners;
+        for (const int rank : cut->rank_order()) owners += " " + std::to_string(rank);
         j.agree("what halocline_solver_create() was given",
                 "lattice " + lattice::to_string(cut->global()) + " in blocks of " + lattice::to_string(blocks) +
-                    " on ranks " + lattice::to_string(cut->rank_grid()) + ", order_by_nodes " +
-                    std::to_string(given.order_by_nodes != 0) + ", spins " + std::to_string(given.spins));
+                    " on ranks " + lattice::to_string(cut->rank_grid()) + ", spins " + std::to_string(given.spins) +
+                    ", rank order" + owners);
         std::optional<lattice::gauge_field> copied;
         j.collectively([&] { copied = links_of(&present(links, "links"), *cut, j.rank(), p); });
         const dirac::padded_links padded(j, *cut, *copied);

@@ -42,7 +42,8 @@ halocline_plan_options faces_in_t(const char* name) {
             .name = name,
             .type = HALOCLINE_BYTE,
             .parity = 0,
-            .fields = 0};
+            .fields = 0,
+            .rank_order = nullptr};
 }
 
 TEST_F(CErrors, AFaceThatThereIsNotHasNoGhosts) {

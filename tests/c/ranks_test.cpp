@@ -152,6 +152,29 @@ TEST_F(CRanks, APlanOfOneParityDescribesItself) {
     EXPECT_STREQ(halocline_error(), "parity is 3: 0 (all sites), 1 (even) or 2 (odd) is expected");
 }
 
+TEST_F(CRanks, AreOrderedAsTheCallerSays) {
+    halocline_plan_options options = cut_in_t(4, "backwards");
+    const std::array<int, 2> backwards{1, 0}, twice{0, 0};
+    options.rank_order = backwards.data();
+    halocline_plan* plan = nullptr;
+    ASSERT_EQ(halocline_plan_create(job_, &options, &plan), HALOCLINE_OK) << halocline_error();
+    std::array<int, 4> begin{}, extent{};
+    halocline_plan_box(plan, begin.data(), extent.data());
+    EXPECT_EQ(begin[3], first() ? 2 : 0);
+    EXPECT_EQ(extent[3], 2);
+    meet();
+    halocline_plan_free(plan);
+
+    options.rank_order = first() ? backwards.data() : nullptr;
+    EXPECT_EQ(halocline_plan_create(job_, &options, &plan), HALOCLINE_INPUT_ERROR);
+    options.rank_order = twice.data();
+    EXPECT_EQ(halocline_plan_create(job_, &options, &plan), HALOCLINE_INPUT_ERROR);
+    options.rank_order = backwards.data();
+    options.order_by_nodes = 1;
+    EXPECT_EQ(halocline_plan_create(job_, &options, &plan), HALOCLINE_INPUT_ERROR);
+    EXPECT_STREQ(halocline_error(), "order_by_nodes and rank_order are both set: at most one is expected");
+}
+
 TEST_F(CRanks, SeveralFieldsTravelInOneMessage) {
     halocline_plan_options options = cut_in_t(4, "pair");
     options.fields = 2;
