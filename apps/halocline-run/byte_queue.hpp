@@ -2,6 +2,8 @@
 // Bytes that wait for room in a descriptor.
 #pragma once
 
+#include <halocline/comm/detail/byte_queue.hpp>
+
 #include <algorithm>
 #include <cerrno>
 #include <climits>
@@ -15,18 +17,13 @@ namespace halocline::app {
 /// So much of what ranks have printed may wait in the launcher, and in each agent: then its source waits, too.
 inline constexpr std::size_t most_output = 1 << 20;
 
-class byte_queue {
+class byte_queue : public comm::byte_queue {
   public:
-    byte_queue& append(std::string_view bytes) {
-        bytes_.append(bytes);
+    byte_queue& append(std::string_view more) {
+        bytes().append(more);
         return *this;
     }
-    [[nodiscard]] std::size_t size() const { return bytes_.size() - written_; }
-    [[nodiscard]] bool empty() const { return size() == 0; }
-    void clear() {
-        bytes_.clear();
-        written_ = 0;
-    }
+    void clear() { remove(size()); }
 
     /// Writes as much as `file` takes without blocking: PIPE_BUF bytes whenever it is ready, because other processes
     /// may share it and want it to block.  Returns 0, or errno: what is left can't be written.
@@ -34,7 +31,7 @@ class byte_queue {
         pollfd room{file, POLLOUT, 0};
         while (!empty() && poll(&room, 1, 0) > 0) {
             const std::size_t most = std::min<std::size_t>(size(), PIPE_BUF);
-            const ssize_t n = ::write(file, bytes_.data() + written_, most);
+            const ssize_t n = ::write(file, data(), most);
             if (n < 0 && errno == EINTR) continue;
             if (n < 0 && errno == EAGAIN) return 0;
             if (n <= 0) return n < 0 ? errno : EIO;
@@ -42,18 +39,6 @@ class byte_queue {
         }
         return 0;
     }
-
-  private:
-    /// What is left moves only if it is less than what was written: a byte moves once, on average.
-    void remove(std::size_t count) {
-        written_ += count;
-        if (written_ < size()) return;
-        bytes_.erase(0, written_);
-        written_ = 0;
-    }
-
-    std::string bytes_;
-    std::size_t written_ = 0;
 };
 
 } // namespace halocline::app

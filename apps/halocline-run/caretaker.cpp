@@ -85,6 +85,13 @@ void caretaker::start(const std::string& job) {
 
 void caretaker::add(pid_t rank) const { [[maybe_unused]] const ssize_t n = ::write(lifeline_, &rank, sizeof rank); }
 
+bool caretaker::reaped(pid_t pid) {
+    if (process_ <= 0 || pid != process_) return false;
+    ::close(lifeline_);
+    process_ = lifeline_ = -1;
+    return true;
+}
+
 caretaker::~caretaker() { dismiss(); }
 
 void caretaker::dismiss() {
@@ -92,7 +99,7 @@ void caretaker::dismiss() {
     kill(process_, SIGKILL); // the launcher has removed the files
     waitpid(process_, nullptr, 0);
     ::close(lifeline_);
-    process_ = -1;
+    process_ = lifeline_ = -1;
 }
 
 } // namespace halocline::app

@@ -27,6 +27,8 @@ class caretaker {
     void start(const std::string& job);
     /// A rank has been started.
     void add(pid_t rank) const;
+    /// Was it that process which has ended, and was waited for? Then nothing is sent to that pid any more.
+    bool reaped(pid_t pid);
     /// Ends it: the launcher does the rest itself.
     void dismiss();
 

@@ -267,7 +267,9 @@ bool local_ranks::take_frame(int i) {
 }
 
 bool local_ranks::reaped(int pid, int how) {
-    const auto c = std::find_if(ranks_.begin(), ranks_.end(), [&](const child& x) { return x.pid == pid; });
+    if (caretaker_.reaped(pid)) return true;
+    // A rank's pid may be another process's once it has ended: of one that a rank started, and that is reaped here.
+    const auto c = std::ranges::find_if(ranks_, [&](const child& x) { return x.running && x.pid == pid; });
     if (c == ranks_.end()) return false;
     const int i = static_cast<int>(c - ranks_.begin());
     take(i);                                // giving its part may have been its last act

@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <utility>
 
 namespace halocline::comm {
 namespace {
@@ -106,24 +107,24 @@ bool socket_plane::left(int rank) const noexcept {
 /// The kernel takes what waits for a peer's window to open for a sign that the peer is lost (watch_link()). So mail for
 /// one that computes, or is stopped, waits here. The last words don't: afterwards the link need not last.
 void socket_plane::write_unsent(link& l) {
-    std::size_t written = 0;
+    const std::size_t before = l.unsent.size();
     l.held_back = false;
-    while (written < l.unsent.size()) {
-        std::size_t bytes = l.unsent.size() - written;
+    while (!l.unsent.empty()) {
+        std::size_t bytes = l.unsent.size();
         if (must_hold_back(l)) bytes = std::min(bytes, room_on_link(l.socket.fd()));
         l.held_back = bytes == 0;
         if (l.held_back) break;
-        const ssize_t n = ::send(l.socket.fd(), l.unsent.data() + written, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+        const ssize_t n = ::send(l.socket.fd(), l.unsent.data(), bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0 && errno == EINTR) continue;
-        if (n < 0 && errno != EAGAIN) written = l.unsent.size(); // the reader is gone: reading will show how
+        if (n < 0 && errno != EAGAIN) l.unsent.remove(l.unsent.size()); // the reader is gone: reading will show how
         if (n < 0) break;
-        written += static_cast<std::size_t>(n);
+        l.unsent.remove(static_cast<std::size_t>(n));
     }
-    l.unsent.erase(0, written);
+    if (before > large_mail) l.mail_moved += before - l.unsent.size();
 }
 
 void socket_plane::send_frame(link& l, frame_kind kind, std::string_view body) {
-    append_frame(l.unsent, kind, body);
+    append_frame(l.unsent.bytes(), kind, body);
     write_unsent(l);
 }
 
@@ -169,15 +170,18 @@ std::optional<letter> socket_plane::take_letter() {
 void socket_plane::receive(link& l) {
     if (l.gone) return;
     std::array<char, 65536> buffer;
+    std::size_t came = 0;
     while (true) {
         const ssize_t n = ::recv(l.socket.fd(), buffer.data(), buffer.size(), MSG_DONTWAIT);
         const int error = n < 0 ? errno : 0;
         if (error == EINTR) continue;
         if (n > 0) {
             l.received.append(buffer.data(), static_cast<std::size_t>(n));
+            came += static_cast<std::size_t>(n);
             continue;
         }
         hear(l);
+        if (l.received.size() > l.heard_bytes) l.mail_moved += came;
         if (error != EAGAIN) note_end(l, error);
         return;
     }
@@ -247,7 +251,13 @@ void socket_plane::note_end(link& l, int error) noexcept {
     if (error == EBADF || error == ENOTSOCK) return core_.publish(status::aborted, rank_, lost_descriptors);
     if (error == 0 && lives_on(l)) return core_.publish(status::aborted, l.rank, lost_descriptors);
     const bool cut = l.far && (error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH);
-    core_.publish(status::peer_died, l.rank, cut ? core_.cut_link(l.rank, l.own_address, l.address) : std::string());
+    // What a rank has to tell goes behind its mail, which may not have left it.
+    const bool amid_mail = l.far && l.received.size() > l.heard_bytes;
+    core_.publish(status::peer_died, l.rank,
+                  cut ? core_.cut_link(l.rank, l.own_address, l.address)
+                  : amid_mail
+                      ? std::string("ended in the middle of a message of a set-up call: it has died or given up")
+                      : std::string());
 }
 
 std::string socket_plane::frame_of(const job_end& end) {
@@ -310,6 +320,11 @@ std::optional<int> socket_plane::take_messages(std::span<const int> from, std::v
     return unsent == links_.end() ? std::nullopt : std::optional(unsent->rank);
 }
 
+std::uint64_t socket_plane::mail_moved(int peer) {
+    const std::lock_guard lock(mutex_);
+    return link_to(peer).mail_moved;
+}
+
 bool socket_plane::read_and_write(int peer, bool awaits_message, int ms) {
     std::vector<pollfd> polled;
     {
@@ -343,12 +358,14 @@ std::vector<std::string> socket_plane::transfer(std::span<const int> peers_to, s
     }
     std::vector<std::string> in;
     const awaiting_scope waits(core_);
-    const std::uint64_t since = ticks();
+    std::uint64_t since = ticks(), moved = 0;
     using steady = std::chrono::steady_clock;
     const steady::time_point start = steady::now();
     int had_left = -1;
     while (const std::optional<int> peer = take_messages(from, in)) {
         core_.awaits(*peer);
+        // As long as it moves, large mail may take longer than the deadline.
+        if (const std::uint64_t now = mail_moved(*peer); std::exchange(moved, now) != now) since = ticks();
         core_.check_or_raise(*peer, since, operation, *peer == had_left);
         // A rank with a core of its own stays awake for what takes less time than falling asleep and waking up.
         const bool soon = core_.spin.has_own_core() && steady::now() - start < std::chrono::microseconds(100);

@@ -12,6 +12,10 @@
 #include "tcp_link.hpp"
 #include "job/job_core.hpp"
 
+#include <halocline/comm/detail/byte_queue.hpp>
+
+#include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <mutex>
 #include <optional>
@@ -83,9 +87,10 @@ class socket_plane final : public pairwise_mail, public liveness {
         int rank = 0;
         int pid = 0;
         descriptor socket, process;
-        std::string unsent;               // frames still to be written
+        byte_queue unsent;                // frames still to be written
         bool held_back = false;           // until the peer reads, although the kernel would take them (far)
         std::string received;             // frames that were heard, then possibly an incomplete one
+        std::uint64_t mail_moved = 0;     // bytes that went or came while more of a large message was to come
         std::size_t heard_bytes = 0;      // of the heard frames; the mail among them has not been taken yet
         std::size_t heard_messages = 0;   // messages among them, not counting letters
         std::deque<std::string> messages; // taken
@@ -105,6 +110,7 @@ class socket_plane final : public pairwise_mail, public liveness {
     /// Err: job_error if there is no link.
     [[nodiscard]] link& link_to(int rank);
     void connect_near(unix_listener own, const std::vector<peer_address>& peers, const std::string& secret);
+    static constexpr std::size_t large_mail = 1 << 16; ///< bytes; the kernel takes less at once, from anybody
     void send_frame(link& l, frame_kind kind, std::string_view body);
     /// Sends a frame that is not mail, if the link is to another node and not gone.
     void tell(link& l, frame_kind kind, std::string_view body);
@@ -119,6 +125,8 @@ class socket_plane final : public pairwise_mail, public liveness {
     /// Takes the messages of `from` that have arrived, in that order. Returns the rank that this one is waiting for,
     /// for its message or for it to read; none if all messages have been received and sent.
     std::optional<int> take_messages(std::span<const int> from, std::vector<std::string>& in);
+    /// link::mail_moved of that peer.
+    [[nodiscard]] std::uint64_t mail_moved(int peer);
     /// Waits for at most `ms` until sockets can be read or written, and does that. True if `peer` had already left in
     /// good order: everything it sent before has now been read.
     bool read_and_write(int peer, bool awaits_message, int ms);

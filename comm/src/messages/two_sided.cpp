@@ -139,13 +139,15 @@ void sendrecv(const void* out, std::size_t out_count, datatype out_type, int to,
 }
 
 void isend(const void* buffer, std::size_t count, datatype type, int to, int tag, communicator& c, request* r) {
+    const auto bytes = bytes_of(buffer, count, type); // may be refused
     *r = c.take();
-    c.messages().isend(**r, bytes_of(buffer, count, type), to, tag, c.context());
+    c.messages().isend(**r, bytes, to, tag, c.context());
 }
 
 void irecv(void* buffer, std::size_t count, datatype type, int from, int tag, communicator& c, request* r) {
+    const auto bytes = bytes_of(buffer, count, type); // may be refused
     *r = c.take();
-    c.messages().irecv(**r, bytes_of(buffer, count, type), from, tag, c.context());
+    c.messages().irecv(**r, bytes, from, tag, c.context());
 }
 
 void probe(int from, int tag, communicator& c, receive_status* s) {
