@@ -577,7 +577,7 @@ TEST(Solver, RefusesOptionsAndMassesThatDifferBetweenRanks) {
     EXPECT_EQ(refused([](auto&, auto& p) { p.csw = std::nan(""); }), "wilson_parameters::csw = nan: must be finite");
     EXPECT_EQ(refused([](auto& o, auto&) { o.lane_width = 1; }), "accepted") << "may differ";
     EXPECT_EQ(refused([](auto& o, auto&) { o.lane_width = 2; }),
-              "rank 1: lane width is 2: the Wilson-clover operator and its multigrid take 1, 4, 8 or 16");
+              "lane width is 2: the Wilson-clover operator and its multigrid take 1, 4, 8 or 16");
 }
 
 TEST(Solver, RefusesLinksOfAnotherCut) {
