@@ -96,8 +96,7 @@ comm::status plan_core::finish(team t) noexcept {
         return status_.tell();
     }
     if (t.size == 1) {
-        (void)wait();
-        leave_if_failed();
+        if (wait() != comm::status::ok) leave_if_failed();
         return status_.tell();
     }
     const comm::team_fault fault = team_->finish(t, [&] {

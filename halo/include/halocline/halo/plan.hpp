@@ -134,10 +134,11 @@ class plan {
     [[nodiscard]] bool test() noexcept { return core_->test(); }
     /// Waits until all ghosts are here. In a team it returns when every member has called it, so the interior work of
     /// the whole team is done too.
-    /// Err: once the status is bad it stays bad, and start() does nothing. misused, for the whole team, if a member
-    ///      doesn't call before the job's deadline, or two call with the same index. aborted, usually within 0.1 s, if a
-    ///      peer of this node waits for another plan or sum, and neither rank has begun what the other waits for; in a
-    ///      process with other threads at nine tenths of the deadline, because one of them might begin it.
+    /// Err: once the status is bad it stays bad, start() does nothing, and peers that wait for this rank in the plan get
+    ///      aborted. misused, for the whole team, if a member doesn't call before the job's deadline, or two call with
+    ///      the same index. aborted, usually within 0.1 s, if a peer of this node waits for another plan or sum, and
+    ///      neither rank has begun what the other waits for; in a process with other threads at nine tenths of the
+    ///      deadline, because one of them might begin it.
     [[nodiscard]] comm::status finish(team t = {}) noexcept { return core_->finish(t); }
     /// finish() that throws on a bad status. Not for members of a team: they call finish(t). If that is not ok, one
     /// thread calls this afterwards, and it throws the reason.
