@@ -4,6 +4,7 @@
 #include "diffuse.hpp"
 
 #include <halocline/base/stopwatch.hpp>
+#include <halocline/comm/exact_sum.hpp>
 #include <halocline/comm/global_sum.hpp>
 #include <halocline_app/grid.hpp>
 #include <halocline_app/host_memory.hpp>
@@ -86,8 +87,8 @@ decay expected_decay(const coordinate& global, double alpha, int steps) {
 
 /// A rank's contribution to the comparison; combined over ranks by adding (the deviation: by the maximum).
 struct summary {
-    long double projection = 0, norm = 0; ///< <mode, u> and <mode, mode>; the sums must not round more than the steps
-    double deviation = 0;                 ///< max |u - expected * mode|
+    comm::exact_accumulator projection, norm; ///< <mode, u> and <mode, mode>
+    double deviation = 0;                     ///< max |u - expected * mode|
     std::uint64_t checksum = 0; ///< bits of u(x) times an odd number of x, modulo 2^64: independent of the cut
 };
 
@@ -98,8 +99,8 @@ summary compare(const comm::job& j, const lattice::decomposition& cut, const lat
     for (std::int64_t i = 0; i < u.volume(); ++i) {
         const coordinate x = local.site(i);
         const double value = u.values()[i], m = mode(x, cut.global());
-        mine.projection += static_cast<long double>(value) * m;
-        mine.norm += static_cast<long double>(m) * m;
+        mine.projection.add(value * m);
+        mine.norm.add(m * m);
         mine.deviation = std::max(mine.deviation, std::abs(value - expected * m));
         mine.checksum += std::bit_cast<std::uint64_t>(value) *
                          (2 * static_cast<std::uint64_t>(lattice::lexicographic_index(x, cut.global())) + 1);
@@ -137,7 +138,7 @@ int run(app::program& p, int argc, const char* const* argv) {
 
     const auto [expected, continuum, rounding] = expected_decay(global, a.alpha, a.steps);
     const summary total = compare(j, cut, u, expected);
-    const auto amplitude = static_cast<double>(total.projection / total.norm);
+    const double amplitude = total.projection.rounded() / total.norm.rounded();
     // The mode began with amplitude 1: what is left of it can't be determined better than 1's rounding.
     const double scale = std::max(std::abs(expected), epsilon);
     const double error = std::abs(amplitude - expected) / scale;

@@ -207,6 +207,74 @@ size_t halocline_plan_describe(const halocline_plan* plan, char* text, size_t si
  * no such face. With several fields, those of the next field follow. */
 const void* halocline_plan_ghost(const halocline_plan* plan, int face);
 
+/* --- Shells: ghosts in the caller's own arrays: halo/shell_plan.hpp -------------------------------------------- */
+
+typedef struct halocline_shell halocline_shell;
+
+typedef enum halocline_boundary {
+    HALOCLINE_BOUNDARY_DEFAULT = 0, /* of shells: periodic; of the solver: antiperiodic in t, else periodic */
+    HALOCLINE_PERIODIC = 1,
+    HALOCLINE_ANTIPERIODIC = 2,
+    HALOCLINE_OPEN = 3
+} halocline_boundary;
+
+typedef enum halocline_layout {
+    HALOCLINE_PADDED = 0,  /* an array has the sites of the rank's box, grown by the widths: [t][z][y][x] in C */
+    HALOCLINE_APPENDED = 1 /* the sites of the box, x fastest, then the ghosts: halocline_shell_site() */
+} halocline_layout;
+
+/* Members that are 0 mean the default. Equal on all ranks. */
+typedef struct halocline_shell_options {
+    int global[4];       /* as in halocline_plan_options */
+    int rank_grid[4];    /* as in halocline_plan_options */
+    int width_low[4];    /* ghost layers below the rank's box, per dimension, also where it is not cut */
+    int width_high[4];   /* above it */
+    int boundary[4];     /* halocline_boundary. Beyond an antiperiodic edge ghosts change their sign (of floating-point
+                           types); beyond an open one nothing arrives: a padded array has these sites, for values of
+                           the caller's, an appended one does not */
+    int order_by_nodes;  /* as in halocline_plan_options */
+    int layout;          /* halocline_layout */
+    int corners;         /* not 0: ghosts of edges and corners too, else only those behind faces */
+    int reverse;         /* not 0: halocline_shell_start_reverse() will be called */
+    int parity;          /* as in halocline_plan_options */
+    int components;      /* elements of a site, next to each other; 0: one. A complex number is two */
+    int fields;          /* arrays that travel in one message; 0: one */
+    halocline_type type; /* of the elements; there is no default, and HALOCLINE_BYTE is refused */
+    const char* name;    /* in error messages; may be NULL */
+    const int* rank_order; /* as in halocline_plan_options */
+} halocline_shell_options;
+
+/* What this rank has with these options, before there are arrays: the sites first[mu] <= x[mu] < first[mu] + extent[mu]
+ * of the lattice; *sites: how many an array has, ghosts included. Local. */
+halocline_status halocline_shell_box(halocline_job* job, const halocline_shell_options* options, int first[4],
+                                     int extent[4], int64_t* sites);
+/* The plan of the exchanges of `count` arrays that take turns, each of *sites * components elements. With several fields
+ * it is of count * fields arrays: arrays[i * fields + f] is field f of exchange i. They must outlive the plan, and stay
+ * where they are. In memory of halocline_allocate() the neighbours write the ghosts in place; else they are copied twice.
+ * Collective. */
+halocline_status halocline_shell_create(halocline_job* job, const halocline_shell_options* options, int count,
+                                        void* const arrays[], halocline_shell** shell);
+void halocline_shell_free(halocline_shell* shell);
+/* Where the elements of a site begin in an array, in sites: array[components * site]. x: coordinates on the lattice, those
+ * of ghosts not wrapped around. -1: an array has no such site. For set-up: loops keep what it returns. Local. */
+int64_t halocline_shell_site(const halocline_shell* shell, const int x[4]);
+/* Starts the exchange of arrays[which], or of the fields of exchange `which`; after a failure it does nothing. Until
+ * finish the sites that the rank owns are not written and the ghosts not read. */
+void halocline_shell_start(halocline_shell* shell, int which);
+/* Starts the adjoint: what is in the ghosts is added, in a fixed order, to the sites that they are copies of; the ghosts
+ * keep their values. Of plans with options.reverse. */
+void halocline_shell_start_reverse(halocline_shell* shell, int which);
+/* 1 if finish would return at once. */
+int halocline_shell_test(halocline_shell* shell);
+/* Waits until all ghosts, or all sums, are in place. HALOCLINE_MISUSED: also where start was called with a `which` that
+ * does not exist. */
+halocline_status halocline_shell_finish(halocline_shell* shell);
+/* HALOCLINE_OTHER_ERROR if the ghosts of exchange `which` are not those of its arrays as they are now; only with
+ * HALOCLINE_CHECK=normal in the environment, otherwise it does nothing. To be called before ghosts are used. Local. */
+halocline_status halocline_shell_require_fresh(const halocline_shell* shell, int which);
+/* As halocline_plan_describe(). */
+size_t halocline_shell_describe(const halocline_shell* shell, char* text, size_t size);
+
 /* --- Global sums: comm/global_sum.hpp --------------------------------------------------------------------------- */
 
 typedef struct halocline_sum halocline_sum;
@@ -228,13 +296,6 @@ halocline_status halocline_sum_finish(halocline_sum* sum, double* values, size_t
 /* --- The multigrid solver: amg/solver.hpp, dirac/wilson_parameters.hpp ------------------------------------------- */
 
 typedef struct halocline_solver halocline_solver;
-
-typedef enum halocline_boundary {
-    HALOCLINE_BOUNDARY_DEFAULT = 0, /* periodic in x, y, z, antiperiodic in t */
-    HALOCLINE_PERIODIC = 1,
-    HALOCLINE_ANTIPERIODIC = 2,
-    HALOCLINE_OPEN = 3
-} halocline_boundary;
 
 typedef enum halocline_spin_basis {
     HALOCLINE_OPENQCD_SPINS = 0,      /* that of openQCD and DDalphaAMG, in which the operator acts */

@@ -5,6 +5,7 @@
 #include <halocline.h>
 #include <halocline/comm/job.hpp>
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -57,6 +58,15 @@ template <class T, class Work>
 halocline_status with(T* pointer, const char* argument, Work&& work) noexcept {
     if (pointer == nullptr) return guarded([&] { present(pointer, argument); });
     return work(*pointer);
+}
+
+/// Writes what describe() returns to `text`, like snprintf.
+template <class Describe>
+std::size_t described(char* text, std::size_t size, Describe&& describe) noexcept {
+    std::string all;
+    (void)guarded([&] { all = describe(); });
+    if (text != nullptr && size > 0) text[all.copy(text, size - 1)] = 0;
+    return all.size();
 }
 
 } // namespace halocline::c

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "handles.hpp"
+#include "shapes.hpp"
 
 #include <halocline/halo/plan.hpp>
 
@@ -25,25 +26,16 @@ struct halocline_plan {
 
 namespace {
 
-lattice::coordinate coordinate_of(const int (&x)[4]) { return {x[0], x[1], x[2], x[3]}; }
-
 halo::plan_options options_of(const halocline_plan_options& given) {
     halo::plan_options options;
     if (given.name != nullptr) options.name = given.name;
-    options.widths = {coordinate_of(given.width_low), coordinate_of(given.width_high)};
-    constexpr lattice::coordinate none{};
-    if (options.widths.low == none && options.widths.high == none) { // members that were forgotten
-        throw input_error("width_low and width_high are 0 in every dimension: 1 or more is expected in one at least");
-    }
+    options.widths = c::widths_of(given);
     for (int mu = 0; mu < lattice::dimensions; ++mu) {
         if (given.open[mu] != 0) options.boundaries[mu] = lattice::boundary::open;
     }
     options.bytes_per_site = given.bytes_per_site;
     if (given.type != HALOCLINE_BYTE) options.element = element_of(given.type);
-    if (given.parity < 0 || given.parity > 2)
-        throw input_error("parity is " + std::to_string(given.parity) +
-                          ": 0 (all sites), 1 (even) or 2 (odd) is expected");
-    if (given.parity > 0) options.parity = given.parity - 1;
+    options.parity = c::parity_of(given);
     if (given.fields != 0) options.fields = given.fields;
     options.self_exchange = given.self_exchange != 0;
     return options;
@@ -61,12 +53,7 @@ halocline_status halocline_plan_create(halocline_job* job, const halocline_plan_
         j.collectively([&] {                       // so that no rank waits for one that was given something else
             present(plan, "plan");
             const halocline_plan_options& given = present(options, "options");
-            cut = lattice::decomposition::even(coordinate_of(given.global), coordinate_of(given.rank_grid));
-            if (cut->ranks() != j.ranks()) {
-                throw input_error("rank_grid " + lattice::to_string(cut->rank_grid()) + " is of " +
-                                  std::to_string(cut->ranks()) + " ranks; the job has " + std::to_string(j.ranks()));
-            }
-            cut = c::with_owners(j, *cut, given);
+            cut = c::cut_of(j, given);
             choices = options_of(given);
         });
         const auto fields = static_cast<std::size_t>(std::max(choices->fields, 1));
@@ -78,10 +65,7 @@ halocline_status halocline_plan_create(halocline_job* job, const halocline_plan_
 void halocline_plan_free(halocline_plan* plan) { delete plan; }
 
 void halocline_plan_box(const halocline_plan* plan, int first[4], int extent[4]) {
-    for (int mu = 0; mu < lattice::dimensions; ++mu) {
-        first[mu] = plan->box.origin[mu];
-        extent[mu] = plan->box.extents[mu];
-    }
+    c::copy_box(plan->box, first, extent);
 }
 
 int halocline_plan_faces(const halocline_plan* plan) { return static_cast<int>(plan->value.messages().size()); }
@@ -149,10 +133,7 @@ int halocline_plan_completed(halocline_plan* plan, int faces[8]) {
 }
 
 size_t halocline_plan_describe(const halocline_plan* plan, char* text, size_t size) {
-    std::string all;
-    (void)guarded([&] { all = present(plan, "plan").value.describe(); });
-    if (text != nullptr && size > 0) text[all.copy(text, size - 1)] = 0;
-    return all.size();
+    return c::described(text, size, [&] { return present(plan, "plan").value.describe(); });
 }
 
 const void* halocline_plan_ghost(const halocline_plan* plan, int face) {

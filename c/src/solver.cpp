@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "handles.hpp"
+#include "shapes.hpp"
 
 #include <halocline/amg/solver.hpp>
 #include <halocline/dirac/padded_links.hpp>
 #include <halocline/dirac/reference_operator.hpp>
 #include <halocline/dirac/spinor_field.hpp>
-#include <halocline/lattice/rank_order.hpp>
 #include <halocline/lattice/su3_error.hpp>
 
 #include <algorithm>
@@ -52,26 +52,15 @@ lattice::decomposition cut_of(const comm::job& j, const halocline_solver_options
                               blocks = blocks_of(given, global);
     auto cut = grid == chosen ? lattice::decomposition::chosen(global, j.ranks(), blocks)
                               : lattice::decomposition::even(global, grid, blocks);
-    if (cut.ranks() != j.ranks())
-        throw input_error("rank_grid " + lattice::to_string(grid) + " is of " + std::to_string(cut.ranks()) +
-                          " ranks; the job has " + std::to_string(j.ranks()));
     return c::with_owners(j, cut, given);
-}
-
-lattice::boundary boundary_of(int given, int mu) {
-    switch (given) {
-    case HALOCLINE_BOUNDARY_DEFAULT: return dirac::wilson_parameters{}.boundaries[static_cast<std::size_t>(mu)];
-    case HALOCLINE_PERIODIC: return lattice::boundary::periodic;
-    case HALOCLINE_ANTIPERIODIC: return lattice::boundary::antiperiodic;
-    case HALOCLINE_OPEN: return lattice::boundary::open;
-    }
-    throw input_error("boundary[" + std::to_string(mu) + "] = " + std::to_string(given) + " is none of 0 to 3");
 }
 
 dirac::wilson_parameters parameters_of(const halocline_solver_options& given) {
     dirac::wilson_parameters p{.m0 = given.m0, .csw = given.csw};
-    for (int mu = 0; mu < lattice::dimensions; ++mu)
-        p.boundaries[static_cast<std::size_t>(mu)] = boundary_of(given.boundary[mu], mu);
+    for (int mu = 0; mu < lattice::dimensions; ++mu) {
+        lattice::boundary& b = p.boundaries[static_cast<std::size_t>(mu)];
+        b = c::boundary_of(given.boundary[mu], mu, b);
+    }
     if (given.spins != HALOCLINE_OPENQCD_SPINS && given.spins != HALOCLINE_DEGRAND_ROSSI_SPINS)
         throw input_error("spins = " + std::to_string(given.spins) + " is neither 0 nor 1");
     return p;
@@ -187,9 +176,7 @@ halocline_status halocline_solver_box(halocline_job* job, const halocline_solver
         const comm::job& j = present(job, "job").value;
         present(first, "first");
         present(extent, "extent");
-        const lattice::box local = cut_of(j, present(options, "options")).local_box(j.rank());
-        std::ranges::copy(local.origin, first);
-        std::ranges::copy(local.extents, extent);
+        c::copy_box(cut_of(j, present(options, "options")).local_box(j.rank()), first, extent);
     });
 }
 

@@ -1,20 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/dirac/plaquette.hpp>
 
-#include <cstring>
-#include <string>
-#include <vector>
+#include "reduce_totals.hpp"
+
+#include <halocline/comm/exact_sum.hpp>
 
 namespace halocline::dirac {
 
 using lattice::coordinate;
 using lattice::dimensions;
 
+namespace {
+
+using plane_sums = std::array<comm::exact_accumulator, 6>;
+plane_sums combine(plane_sums a, const plane_sums& b) {
+    for (std::size_t plane = 0; plane < a.size(); ++plane) a[plane] += b[plane];
+    return a;
+}
+
+} // namespace
+
 std::array<double, 6> plaquette_by_plane(const padded_links& links) {
     const comm::job& j = links.job();
     const lattice::decomposition& cut = links.cut();
-    // long double, so that the mean depends on the decomposition by less than an ulp or two of the result.
-    std::array<long double, 6> sums{};
+    plane_sums sums; // so that the mean does not depend on the decomposition
     const coordinate& n = links.extents();
     for (int plane = 0, mu = 0; mu < dimensions; ++mu)
         for (int nu = mu + 1; nu < dimensions; ++nu, ++plane)
@@ -23,24 +32,14 @@ std::array<double, 6> plaquette_by_plane(const padded_links& links) {
                 coordinate forward_mu = x, forward_nu = x;
                 ++forward_mu[mu], ++forward_nu[nu];
                 // Re tr U_mu(x) U_nu(x+mu) (U_nu(x) U_mu(x+nu))^dagger
-                sums[plane] += real_trace_adjoint(multiply(links(x, mu), links(forward_mu, nu)),
-                                                  multiply(links(x, nu), links(forward_nu, mu)));
+                sums[plane].add(real_trace_adjoint(multiply(links(x, mu), links(forward_mu, nu)),
+                                                   multiply(links(x, nu), links(forward_nu, mu))));
             }
 
-    std::string mine(sizeof sums, '\0');
-    std::memcpy(mine.data(), sums.data(), sizeof sums);
-    std::array<long double, 6> totals{};
-    const std::vector<std::string> parts = j.gather(mine);
-    for (int place = 0; place < j.ranks(); ++place) { // by place: the bits do not depend on which rank has it
-        const int rank = cut.rank_at(lattice::lexicographic_coordinate(place, cut.rank_grid()));
-        std::array<long double, 6> other;
-        std::memcpy(other.data(), parts[rank].data(), sizeof other);
-        for (int plane = 0; plane < 6; ++plane) totals[plane] += other[plane];
-    }
+    const auto totals = reduce_totals(j, sums);
     std::array<double, 6> means;
     for (int plane = 0; plane < 6; ++plane)
-        means[plane] =
-            static_cast<double>(totals[plane] / (3.0L * static_cast<long double>(lattice::volume(cut.global()))));
+        means[plane] = totals[plane].rounded() / (3.0 * static_cast<double>(lattice::volume(cut.global())));
     return means;
 }
 

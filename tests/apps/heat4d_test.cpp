@@ -63,7 +63,7 @@ TEST(Heat4d, GivesTheSameBitsOnEveryCut) {
          {results(2, flags), results(2, flags + "--mpi 2.1.1.1"), results(3, flags + "--mpi 1.1.3.1"),
           results(4, flags), results(4, flags + "--mpi 1.2.1.2"), results(4, flags + "--mpi 1.4.1.1")}) {
         EXPECT_EQ(r["checksum"], one["checksum"]) << r.dump();
-        EXPECT_NEAR(r["amplitude"].get<double>() / one["amplitude"].get<double>(), 1, 1e-14);
+        EXPECT_EQ(r["amplitude"], one["amplitude"]);
     }
     EXPECT_NE(results(1, "--grid 6.4.5.8 --steps 31")["checksum"], one["checksum"]);
 

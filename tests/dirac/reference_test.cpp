@@ -215,9 +215,9 @@ TEST(Plaquette, DoesNotDependOnTheRankGrid) {
 
     const double whole = on({1, 1, 1, 1});
 
-    EXPECT_NEAR(on({2, 1, 1, 1}), whole, 1e-15);
-    EXPECT_NEAR(on({1, 2, 1, 2}), whole, 1e-15);
-    EXPECT_NEAR(on({1, 1, 3, 1}), whole, 1e-15);
+    EXPECT_EQ(on({2, 1, 1, 1}), whole);
+    EXPECT_EQ(on({1, 2, 1, 2}), whole);
+    EXPECT_EQ(on({1, 1, 3, 1}), whole);
 }
 
 TEST(CloverTerm, IsHermitian) {

@@ -18,6 +18,32 @@ void exchange(const double* field, void give_up(const char* why)) {
     if (halocline_plan_finish(plan) != HALOCLINE_OK) give_up(halocline_error());
 }
 
+/* One step on the array `from` of a pair that takes turns. */
+typedef void update(double* to, const double* from, int only_boundary);
+void diffuse(halocline_job* job, int steps, update* update_sites, void give_up(const char* why));
+
+void diffuse(halocline_job* job, int steps, update* update_sites, void give_up(const char* why)) {
+    halocline_shell* ghosts;
+    halocline_shell_options o = {.global = {64, 64, 64, 1}, /* x, y, z; x is the fastest in memory */
+                                 .rank_grid = {1, 1, 2, 1},
+                                 .width_low = {1, 1, 1, 0},
+                                 .width_high = {1, 1, 1, 0},
+                                 .type = HALOCLINE_DOUBLE};
+    int first[4], extent[4];
+    int64_t sites; /* (extent[0] + 2) * (extent[1] + 2) * (extent[2] + 2) */
+    void* u[2];
+    if (halocline_shell_box(job, &o, first, extent, &sites) != HALOCLINE_OK) give_up(halocline_error());
+    for (int i = 0; i < 2; ++i)
+        if (halocline_allocate(job, (size_t)sites * sizeof(double), &u[i]) != HALOCLINE_OK) give_up(halocline_error());
+    if (halocline_shell_create(job, &o, 2, u, &ghosts) != HALOCLINE_OK) give_up(halocline_error());
+    for (int n = 0; n < steps; ++n) {
+        halocline_shell_start(ghosts, n % 2); /* the faces of u[n % 2] go to the neighbours */
+        update_sites(u[(n + 1) % 2], u[n % 2], 0);
+        if (halocline_shell_finish(ghosts) != HALOCLINE_OK) give_up(halocline_error());
+        update_sites(u[(n + 1) % 2], u[n % 2], 1);
+    }
+}
+
 const double* links_of_sites(const int first[4], const int extent[4]);
 void solve_all(halocline_job* job, double* const* x, const double* const* b, void give_up(const char* why));
 

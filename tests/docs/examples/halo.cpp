@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The examples of halo/*.md, and that of several fields in the project's README.md, compiled (docs.readmes compares
 // them).
+#include <halocline/comm/exact_sum.hpp>
 #include <halocline/halo/box_stencil.hpp>
 #include <halocline/halo/plan.hpp>
+#include <halocline/halo/sequential.hpp>
 #include <halocline/halo/shell_plan.hpp>
+#include <halocline/halo/stencil.hpp>
 #include <halocline/halo/unpacker.hpp>
 
 #include <array>
+#include <cmath>
 #include <complex>
 
 using namespace halocline;
@@ -23,6 +27,8 @@ double initial(const lattice::coordinate& global_site);
 } // namespace
 
 void blur(const comm::job& job, const lattice::decomposition& cut, int steps);
+double norm_of_residual(const comm::job& job, halo::stencil<double>& laplace, const lattice::field<double>& u,
+                        const lattice::field<double>& rho);
 void exchange_faces(const comm::job& job, const lattice::decomposition& cut, spinors& y, spinors& x);
 void exchange_two(const comm::job& job, const lattice::decomposition& cut);
 void exchange_inside(const comm::job& job, const lattice::decomposition& cut, const halo::ghost_widths& widths);
@@ -53,6 +59,22 @@ void blur(const comm::job& job, const lattice::decomposition& cut, int steps) {
         s.finish_or_throw();
         s.for_boundary(blur);
     }
+}
+
+double norm_of_residual(const comm::job& job, halo::stencil<double>& laplace, const lattice::field<double>& u,
+                        const lattice::field<double>& rho) {
+    comm::exact_sum residual(job); // once
+    const auto add = halo::sequential([&](const auto& site) {
+        double r = rho.values()[site.index()] - 8 * site.here();
+        for (int mu = 0; mu < 4; ++mu) r += site.at(mu, -1) + site.at(mu, +1);
+        residual.add(r * r);
+    });
+    laplace.start(u);
+    laplace.for_interior(add);
+    laplace.finish_or_throw();
+    laplace.for_boundary(add);
+    const double norm = std::sqrt(residual.sum_or_throw()); // over all ranks; then it begins anew
+    return norm;
 }
 
 void exchange_faces(const comm::job& job, const lattice::decomposition& cut, spinors& y, spinors& x) {

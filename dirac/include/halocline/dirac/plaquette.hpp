@@ -8,7 +8,8 @@
 
 namespace halocline::dirac {
 
-/// Mean of Re tr P / 3 over all plaquettes of the global lattice, in [-1, 1]: same bits on every rank. Collective.
+/// Mean of Re tr P / 3 over all plaquettes of the global lattice, in [-1, 1]: the same bits on every rank and rank
+/// grid. Collective.
 /// Pre: the shell of `links` is current.  Err: job_error.
 double plaquette(const padded_links& links);
 /// plaquette() for each of the six planes xy, xz, xt, yz, yt, zt.
