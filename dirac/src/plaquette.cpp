@@ -12,11 +12,13 @@ using lattice::dimensions;
 
 namespace {
 
-using plane_sums = std::array<comm::exact_accumulator, 6>;
-plane_sums combine(plane_sums a, const plane_sums& b) {
-    for (std::size_t plane = 0; plane < a.size(); ++plane) a[plane] += b[plane];
-    return a;
-}
+struct plane_sums {
+    std::array<comm::exact_accumulator, 6> of{};
+    friend plane_sums combine(plane_sums a, const plane_sums& b) {
+        for (std::size_t plane = 0; plane < a.of.size(); ++plane) a.of[plane] += b.of[plane];
+        return a;
+    }
+};
 
 } // namespace
 
@@ -32,14 +34,14 @@ std::array<double, 6> plaquette_by_plane(const padded_links& links) {
                 coordinate forward_mu = x, forward_nu = x;
                 ++forward_mu[mu], ++forward_nu[nu];
                 // Re tr U_mu(x) U_nu(x+mu) (U_nu(x) U_mu(x+nu))^dagger
-                sums[plane].add(real_trace_adjoint(multiply(links(x, mu), links(forward_mu, nu)),
-                                                   multiply(links(x, nu), links(forward_nu, mu))));
+                sums.of[plane].add(real_trace_adjoint(multiply(links(x, mu), links(forward_mu, nu)),
+                                                      multiply(links(x, nu), links(forward_nu, mu))));
             }
 
-    const auto totals = reduce_totals(j, sums);
+    const plane_sums totals = reduce_totals(j, sums);
     std::array<double, 6> means;
     for (int plane = 0; plane < 6; ++plane)
-        means[plane] = totals[plane].rounded() / (3.0 * static_cast<double>(lattice::volume(cut.global())));
+        means[plane] = totals.of[plane].rounded() / (3.0 * static_cast<double>(lattice::volume(cut.global())));
     return means;
 }
 
