@@ -64,6 +64,18 @@ struct region_plan::state {
             channels.work_in_every_wait(this, [](void* self) { static_cast<state*>(self)->work(); });
     }
 
+    /// While an exchange is under way and finish() is not running, every wait of the thread that drives it calls
+    /// call(object), which may finish this plan, and never waits.
+    void work_in_every_wait(void* object, void (*call)(void* object)) {
+        step = call;
+        step_object = object;
+        work_in_every_wait();
+    }
+    /// Is a message large enough to be shared by a team?
+    [[nodiscard]] bool shares() const { return static_cast<std::size_t>(most_sites) * site_bytes >= 2 * piece_bytes; }
+    /// May member 0 of a team call the network? (A thread that is alone is not asked.)
+    [[nodiscard]] bool may_drive() const noexcept { return threads->size() == 1 || channels.may_call_mpi(); }
+
     // Sending (region_sending.cpp).
     void begin(int which) noexcept;
     /// Fills a message that begins at `message`, by these copies, written as `watch` says.
@@ -133,7 +145,7 @@ struct region_plan::state {
     const std::byte* slab = nullptr;       // where this rank's begins
     bool joint = false;                    // may any message be copied by both ends?
     bool works = false;                    // is work() being called?
-    void (*step)(void* object) = nullptr;  // see region_plan::work_in_every_wait()
+    void (*step)(void* object) = nullptr;  // see work_in_every_wait()
     void* step_object = nullptr;
 
     // The exchange under way, or the last one.

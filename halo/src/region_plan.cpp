@@ -23,25 +23,9 @@ region_plan::state::~state() {
     warn_of_untold_misuse(job, status, [this] { return why_misused(); });
 }
 
-void region_plan::work_in_every_wait(void* object, void (*step)(void*)) {
-    s_->step = step;
-    s_->step_object = object;
-    s_->work_in_every_wait();
-}
-
-void region_plan::join(std::shared_ptr<copying_team> threads) { s_->threads = std::move(threads); }
-void region_plan::follow(const region_plan& first) { s_->begins_with(*first.s_); }
-void region_plan::begin(int which) noexcept { s_->begin(which); }
-comm::status region_plan::complete() noexcept { return s_->complete(); }
-void region_plan::leave() noexcept { s_->leave(); }
-bool region_plan::has_arrived() noexcept { return s_->has_arrived(); }
-bool region_plan::shares() const {
-    return static_cast<std::size_t>(s_->most_sites) * s_->site_bytes >= 2 * s_->piece_bytes;
-}
-
 void region_plan::start(int which, team t) noexcept {
     if (!t.is_member()) return s_->refuse_thread(t);
-    if (const comm::team_fault fault = s_->threads->start(t, shares(), [&] { s_->begin(which); }))
+    if (const comm::team_fault fault = s_->threads->start(t, s_->shares(), [&] { s_->begin(which); }))
         s_->refuse_thread(fault);
 }
 bool region_plan::test() noexcept { return s_->test(); }

@@ -31,6 +31,7 @@ void put(const site_copy& out, const path_watch& watch, bool assembled, const fi
 void region_plan::state::begin(int which) noexcept {
     if (!status.is_ok()) return;
     if (started()) return status.misuse("start() before finish() of the last exchange");
+    if (!may_drive()) return status.misuse(needs_thread_level);
     bound = which;
     if (which < 0 || static_cast<std::size_t>(which) >= bindings.size()) {
         (void)status.misuse(); // finish_or_throw() finds out why

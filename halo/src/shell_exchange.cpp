@@ -4,20 +4,22 @@
 #include "region_transfers.hpp"
 #include "untold_misuse.hpp"
 
+#include <algorithm>
+
 namespace halocline::halo {
 
 void shell_plan::state::phases_in_turn::begin(int which) noexcept {
     driver.take_over();
     bound = which;
     now = 0;
-    if (!plans.empty()) plans[0].begin(which);
+    if (!plans.empty()) of(plans[0]).begin(which);
 }
 
 bool shell_plan::state::phases_in_turn::advance() noexcept {
-    while (status == comm::status::ok && now < plans.size() && plans[now].has_arrived()) {
+    while (status == comm::status::ok && now < plans.size() && of(plans[now]).has_arrived()) {
         if (now + 1 == plans.size()) return true;
-        status = plans[now].complete(); // does not wait
-        if (status == comm::status::ok) plans[++now].begin(bound);
+        status = of(plans[now]).complete(); // does not wait
+        if (status == comm::status::ok) of(plans[++now]).begin(bound);
     }
     return status != comm::status::ok || now >= plans.size();
 }
@@ -30,8 +32,8 @@ bool shell_plan::state::phases_in_turn::test() noexcept {
 comm::status shell_plan::state::phases_in_turn::complete() noexcept {
     driver.take_over();
     while (status == comm::status::ok && now < plans.size()) {
-        status = plans[now].complete();
-        if (status == comm::status::ok && ++now < plans.size()) plans[now].begin(bound);
+        status = of(plans[now]).complete();
+        if (status == comm::status::ok && ++now < plans.size()) of(plans[now]).begin(bound);
     }
     driver.give_up();
     return status;
@@ -40,7 +42,7 @@ comm::status shell_plan::state::phases_in_turn::complete() noexcept {
 void shell_plan::state::phases_in_turn::leave() noexcept {
     driver.take_over();
     driver.give_up();
-    for (region_plan& phase : plans) phase.leave();
+    for (region_plan& phase : plans) of(phase).leave();
 }
 
 shell_plan::state::~state() {
@@ -48,7 +50,7 @@ shell_plan::state::~state() {
 }
 
 void shell_plan::state::begin(int which) noexcept {
-    if (!status.is_ok() || is_early()) return;
+    if (!status.is_ok() || !may_start()) return;
     reported.clear();
     if (!has_binding(which)) {
         forward.bound = which; // for why_misused()
@@ -67,7 +69,7 @@ void shell_plan::state::begin(int which) noexcept {
 }
 
 void shell_plan::state::begin_reverse(int which) noexcept {
-    if (!status.is_ok() || is_early()) return;
+    if (!status.is_ok() || !may_start()) return;
     now = running::backward;
     if (!backward || !has_binding(which)) {
         forward.bound = which; // for why_misused()
@@ -75,13 +77,16 @@ void shell_plan::state::begin_reverse(int which) noexcept {
         return;
     }
     filled[which].mark_sources();
-    backward->begin(which);
+    of(*backward).begin(which);
 }
 
-bool shell_plan::state::is_early() noexcept {
-    if (now == running::nothing) return false;
-    status.misuse("start() before finish() of the last exchange");
-    return true;
+bool shell_plan::state::may_start() noexcept {
+    const auto may_drive = [](region_plan& p) { return of(p).may_drive(); };
+    if (now != running::nothing)
+        status.misuse("start() before finish() of the last exchange");
+    else if (!std::ranges::all_of(forward.plans, may_drive) || (backward && !may_drive(*backward)))
+        status.misuse(needs_thread_level);
+    return status.is_ok();
 }
 
 bool shell_plan::state::has_binding(int which) const noexcept {
@@ -114,7 +119,7 @@ void shell_plan::state::complete() noexcept {
     if (status.is_ok() && now == running::nothing) status.misuse("finish() without start()");
     if (!status.is_ok()) return leave();
     if (now == running::backward) {
-        (void)status.end(backward->complete());
+        (void)status.end(of(*backward).complete());
     } else if (status.end(forward.complete()) == comm::status::ok) {
         ++epoch;
         bound_ghosts& g = filled[forward.bound];
@@ -127,7 +132,7 @@ void shell_plan::state::complete() noexcept {
 
 void shell_plan::state::leave() noexcept {
     forward.leave();
-    if (backward) backward->leave();
+    if (backward) of(*backward).leave();
 }
 
 std::string shell_plan::state::why_misused() const {

@@ -5,6 +5,7 @@
 
 #include "bound_ghosts.hpp"
 #include "copying_team.hpp"
+#include "region_exchange.hpp"
 #include "shell_regions.hpp"
 
 #include <halocline/comm/detail/work_driver.hpp>
@@ -21,6 +22,8 @@
 namespace halocline::halo {
 
 struct shell_plan::state {
+    static region_plan::state& of(region_plan& p) { return *p.s_; }
+
     /// Every wait of the thread that drives the exchange advances the phases, because a peer may wait for the next one
     /// while this rank waits for another plan.
     struct phases_in_turn {
@@ -30,6 +33,9 @@ struct shell_plan::state {
         comm::status status = comm::status::ok;
         comm::work_driver driver;
 
+        ~phases_in_turn() {
+            while (!plans.empty()) plans.pop_back(); // those that follow the first one before it
+        }
         void begin(int which) noexcept;
         bool test() noexcept;
         comm::status complete() noexcept;
@@ -47,7 +53,7 @@ struct shell_plan::state {
     // Set-up (shell_setup.cpp).
     state(const comm::job& j, const lattice::decomposition& cut, shell_options choices,
           const std::vector<binding>& bindings);
-    state(const state&) = delete; // waits know where the phases are (region_plan::work_in_every_wait)
+    state(const state&) = delete; // waits know where the phases are (work_in_every_wait)
     state& operator=(const state&) = delete;
     /// Tells of a misuse that no finish() has told.
     ~state();
@@ -69,8 +75,8 @@ struct shell_plan::state {
     void complete() noexcept;
     /// The exchange has failed: all plans of which this one is made leave.
     void leave() noexcept;
-    /// Refuses a start() before finish() of the previous exchange.
-    [[nodiscard]] bool is_early() noexcept;
+    /// Refuses a start() before finish() of the previous exchange, or by a thread that may not send.
+    [[nodiscard]] bool may_start() noexcept;
     /// Refuses a call by a thread that is not a member, or a member's fault; nobody waits for the missing member.
     void refuse_thread(const comm::wrong_call& call) noexcept;
     [[nodiscard]] bool has_binding(int which) const noexcept;

@@ -154,11 +154,12 @@ void shell_plan::state::make_phases(std::vector<shell_transfers> lists, const st
                                                 .checksums = options.checks >= check_level::comm});
     }
     for (std::size_t p = 0; p < phases.size(); ++p) {
+        region_plan::state& phase = of(phases[p]);
         if (p + 1 < phases.size()) // the next phase can then begin during any wait of this rank
-            phases[p].work_in_every_wait(&forward, [](void* f) { static_cast<phases_in_turn*>(f)->work(); });
-        phases[p].join(threads);
-        if (p > 0) phases[p].follow(phases[0]);
-        shares = shares || phases[p].shares();
+            phase.work_in_every_wait(&forward, [](void* f) { static_cast<phases_in_turn*>(f)->work(); });
+        phase.threads = threads;
+        if (p > 0) phase.begins_with(of(phases[0]));
+        shares = shares || phase.shares();
     }
 }
 
@@ -176,7 +177,7 @@ void shell_plan::state::make_reverse(const lattice::decomposition& cut, shell_tr
                                          .format = options.format,
                                          .scale = options.scale,
                                          .checksums = options.checks >= check_level::comm});
-    backward->join(threads);
+    of(*backward).threads = threads;
 }
 
 void shell_plan::state::list_checked_sites(const lattice::decomposition& cut) {

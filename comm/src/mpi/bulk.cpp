@@ -16,7 +16,8 @@ mpi_bulk_link::mpi_bulk_link(mpi_world& world, int peer, std::uint32_t count)
 }
 
 mpi_bulk_link::~mpi_bulk_link() {
-    for (transfer& t : in_) world_.return_tag(t.tag);
+    for (transfer& t : in_)
+        if (!t.given_up) world_.return_tag(t.tag);
 }
 
 std::string mpi_bulk_link::card() const {
@@ -73,6 +74,7 @@ void mpi_bulk_link::give_up(std::uint32_t record) noexcept {
     for (; t.done < t.next; ++t.done)
         world_.module().transfer_cancel(world_.handle(), &t.request[t.done % transfer::at_once]);
     t.data = nullptr;
+    t.given_up = true;
 }
 
 } // namespace halocline::comm

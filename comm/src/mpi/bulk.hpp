@@ -39,6 +39,7 @@ class mpi_bulk_link final : public bulk_link {
         static constexpr std::uint32_t at_once = 2;
         int tag = 0;
         bool receives = false;
+        bool given_up = false; ///< a message may still come with this tag: no other receive may have it
         std::array<halocline_mpi_transfer, at_once> request{};
     };
     opening open(transfer& t, std::byte* data, std::size_t bytes) noexcept;

@@ -58,7 +58,8 @@ class bulk_link {
     virtual opening receive(std::uint32_t record, std::span<std::byte> into, bulk_ticket& ticket) noexcept = 0;
     /// Has all of it arrived? Then the peer does not write there any more.
     [[nodiscard]] virtual bool received(std::uint32_t record) noexcept = 0;
-    /// The peer will write no more, and has not written everything.
+    /// The peer will write no more, and has not written everything. Also of a record that no receive is open for, if its
+    /// peer may have sent without an invitation.
     virtual void give_up(std::uint32_t record) noexcept = 0;
 
     /// Sender: writes. If refused, the receiver has to be informed.

@@ -158,8 +158,9 @@ void ofi_bulk_link::push(transfer& t) noexcept {
 void ofi_bulk_link::completed(ofi_operation& operation, int error) noexcept {
     auto& p = static_cast<piece&>(operation);
     p.busy = false;
-    if (error == -FI_ECANCELED) return;
     ofi_bulk_link& link = *p.link;
+    if (p.of->given_up) return link.close_if_let_go(*p.of);
+    if (error == -FI_ECANCELED) return;
     if (error != 0) {
         link.error_ = error;
         return;
@@ -184,6 +185,14 @@ void ofi_bulk_link::give_up(std::uint32_t record) noexcept {
     transfer& t = in_[record];
     for (piece& p : t.operation)
         if (p.busy && !endpoint_.is_cut) fi_cancel(&endpoint_.ep->fid, &p);
+    t.given_up = true;
+    close_if_let_go(t);
+}
+
+/// A cancelled receive may still have its message, and then counts for none that follows under the same number.
+void ofi_bulk_link::close_if_let_go(transfer& t) noexcept {
+    if (!endpoint_.is_cut && std::ranges::any_of(t.operation, &piece::busy)) return;
+    t.given_up = false;
     close(t);
 }
 

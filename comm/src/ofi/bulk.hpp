@@ -47,6 +47,7 @@ class ofi_bulk_link final : public bulk_link {
         static constexpr std::size_t at_once = 2;
         std::uint32_t record = 0;
         bool receives = false;
+        bool given_up = false; ///< busy until libfabric has let go of its pieces
         bulk_ticket ticket;
         std::array<piece, at_once> operation;
     };
@@ -57,6 +58,7 @@ class ofi_bulk_link final : public bulk_link {
     void push(transfer& t) noexcept;
     int post(transfer& t, piece& operation) noexcept;
     void close(transfer& t) noexcept;
+    void close_if_let_go(transfer& t) noexcept;
     /// Closes the transfer if all of its pieces are complete; true if so.
     bool closed_if_done(transfer& t) noexcept;
     [[nodiscard]] bool busy() const noexcept;

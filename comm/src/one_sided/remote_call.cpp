@@ -80,9 +80,8 @@ status remote_calls::call_bytes(std::size_t n, std::uint32_t function, const voi
     const rma_segment::neighbour& peer = segment_->neighbours[n];
     bool gone = false;
     const status s = wait_until(n, [&] {
-        if (put(n, function, argument, bytes)) return true;
         gone = rma_segment::left(peer);
-        return gone;
+        return gone || put(n, function, argument, bytes);
     });
     return gone ? segment_->job.core().left_by(peer.rank) : s;
 }

@@ -231,8 +231,8 @@ rma_segment::~rma_segment() {
     parked_block parked = block_.release();
     for (auto& [transport, memory] : exposed_) parked.exposed.push_back(std::move(memory));
     for (const neighbour& peer : neighbours) {
-        if (peer.receiving) peer.bulk->give_up(0);
-        if (peer.far) continue; // its channels say farewell
+        if (peer.bulk) peer.bulk->give_up(0); // puts that were not looked at never will be
+        if (peer.far) continue;               // its channels say farewell
         for (line_label& half : peer.theirs->half) half.end.store(1, std::memory_order_release);
         parked.lines.push_back(peer.mine);
     }

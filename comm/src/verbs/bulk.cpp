@@ -135,7 +135,9 @@ void verbs_bulk_link::close(transfer& t) noexcept {
 
 /// The peer may have been given up half-way: memory that stays registered is protected by ending the link.
 void verbs_bulk_link::deregister(const verbs_registration& r) noexcept {
-    if (port_.lib.dereg_mr(r.region) != 0) pair_.close();
+    if (port_.lib.dereg_mr(r.region) == 0) return;
+    pair_.close();
+    port_.lib.dereg_mr(r.region);
 }
 
 } // namespace halocline::comm

@@ -45,8 +45,8 @@ verbs_world::bulk_pair::~bulk_pair() {
 
 void verbs_world::bulk_pair::close() noexcept {
     if (queue_pair == nullptr) return;
-    own_port.lib.destroy_qp(queue_pair);
-    queue_pair = nullptr;
+    // If that fails, the destructor tries again.
+    if (own_port.lib.destroy_qp(queue_pair) == 0) queue_pair = nullptr;
     fail(-ECANCELED, "the job has ended, or the device didn't let go of memory");
 }
 

@@ -6,6 +6,8 @@
 #include <halocline/comm/channel_set.hpp>
 #include <halocline/comm/slab.hpp>
 #include <halocline/halo/plan.hpp>
+#include <halocline/halo/region_plan.hpp>
+#include <halocline/halo/shell_plan.hpp>
 #include <halocline_test/passage.hpp>
 #include <halocline_test/run_tests.hpp>
 
@@ -142,6 +144,31 @@ TEST(PortingErrors, AThreadThatMayNotCallMpiIsRefused) {
     EXPECT_NE(said.find("MPI_THREAD_SERIALIZED"), std::string::npos) << said;
 }
 
+/// Starts and finishes an exchange of x by a team of two threads, of which this one is member 0, or member 1, and
+/// expects that it works, or that the plan says why not.
+template <class Plan, class Start>
+void expect_of_a_team(Plan& p, const std::string& who, bool member_0, bool allowed, Start&& start) {
+    const auto exchange = [&](halo::team t) {
+        start(t);
+        return p.finish(t);
+    };
+    std::thread other([&] { (void)exchange({member_0 ? 1 : 0, 2}); });
+    const comm::status s = exchange({member_0 ? 0 : 1, 2});
+    other.join();
+
+    EXPECT_EQ(s, allowed ? comm::status::ok : comm::status::misused) << who;
+    if (allowed) return;
+    try {
+        p.finish_or_throw();
+        ADD_FAILURE() << who << ": no exception";
+    } catch (const input_error& e) {
+        EXPECT_NE(std::string(e.what()).find(who + ": member 0 of a team sends over transport mpi, but another thread "
+                                                   "initialised MPI, with less than MPI_THREAD_SERIALIZED"),
+                  std::string::npos)
+            << e.what();
+    }
+}
+
 /// Only member 0 calls MPI.
 TEST(PortingErrors, ATeamWhoseMember0MayNotCallMpiIsRefused) {
     int level = 0;
@@ -155,28 +182,23 @@ TEST(PortingErrors, ATeamWhoseMember0MayNotCallMpiIsRefused) {
             const auto cut = lattice::decomposition::even({4, 4, 4, 4 * j.ranks()}, {1, 1, 1, j.ranks()});
             const lattice::field<double> x(lattice::site_order::lexicographic({4, 4, 4, 4}), 1);
             halo::plan p(j, cut, {.name = "team", .bytes_per_site = 8});
-            const auto exchange = [&](halo::team t) {
-                p.start(x, t);
-                return p.finish(t);
-            };
-
-            std::thread other([&] { (void)exchange({initialised_it ? 1 : 0, 2}); });
-            const comm::status s = exchange({initialised_it ? 0 : 1, 2});
-            other.join();
-
             const bool allowed = std::string(transport) == "shm" || initialised_it;
-            EXPECT_EQ(s, allowed ? comm::status::ok : comm::status::misused);
-            if (allowed) continue;
-            try {
-                p.finish_or_throw();
-                FAIL() << "no exception";
-            } catch (const input_error& e) {
-                EXPECT_NE(std::string(e.what()).find("halo 'team': member 0 of a team sends over transport mpi, but "
-                                                     "another thread initialised MPI, with less than "
-                                                     "MPI_THREAD_SERIALIZED"),
-                          std::string::npos)
-                    << e.what();
-            }
+            expect_of_a_team(p, "halo 'team'", initialised_it, allowed, [&](halo::team t) { p.start(x, t); });
+
+            const halo::ghost_widths widths{.low = {0, 0, 0, 1}, .high = {0, 0, 0, 1}};
+            lattice::field<double> padded(halo::grown(cut.local_box(j.rank()), widths).extents, 1);
+            halo::shell_plan shells(j, cut, {.name = "shell", .widths = widths, .reverse = true}, {halo::bind(padded)});
+            expect_of_a_team(shells, "halo 'shell'", initialised_it, allowed,
+                             [&](halo::team t) { shells.start(0, t); });
+            halo::shell_plan back(j, cut, {.name = "back", .widths = widths, .reverse = true}, {halo::bind(padded)});
+            expect_of_a_team(back, "halo 'back'", initialised_it, allowed,
+                             [&](halo::team t) { back.start_reverse(0, t); });
+
+            std::vector<halo::transfer> sends, receives;
+            sends.push_back({(j.rank() + 1) % j.ranks(), 0, {0}});
+            receives.push_back({(j.rank() + j.ranks() - 1) % j.ranks(), 0, {1}});
+            halo::region_plan regions(j, sends, receives, {halo::bind(padded)}, {.name = "regions"});
+            expect_of_a_team(regions, "'regions'", initialised_it, allowed, [&](halo::team t) { regions.start(0, t); });
         }
 }
 

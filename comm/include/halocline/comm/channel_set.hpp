@@ -124,8 +124,9 @@ class channel_set {
         });
     }
     /// Waits until every channel's epoch k has arrived and every send of k is done (its target may be reused).
-    /// noexcept, no allocation, no lock. Within the spin budget a wait on self and shm makes no system call; in a job
-    /// with peers over ofi or mpi that holds for the first 10 us, after which these are polled as well.
+    /// noexcept, no allocation, and no lock but that of the look for deaths, beyond the spin budget. Within that a wait
+    /// on self and shm makes no system call; in a job with peers over ofi or mpi that holds for the first 10 us, after
+    /// which these are polled as well.
     [[nodiscard]] status wait(std::uint64_t epoch) noexcept { return wait(epoch, nullptr, nullptr); }
     /// wait() that calls step() before each poll, for work that belongs to the wait, such as copies to fields that
     /// peers have freed. A step that returns a bad status ends the wait with that status.  Pre: step is noexcept.

@@ -43,7 +43,7 @@ struct exposure_counts {
 };
 
 /// After construction every member but pending() is noexcept and neither allocates nor locks; over self and shm only a
-/// wait that exceeds its spin budget makes a system call. A bad status stays bad.
+/// wait that exceeds its spin budget makes a system call, and looks for deaths, which locks. A bad status stays bad.
 class exposure {
   public:
     /// Exposes `bytes` of this rank's slab, zeroed, to the neighbours, which may include this rank itself. Sizes may
@@ -80,7 +80,7 @@ class exposure {
     /// Writes `from` into neighbour n's memory, `offset` bytes from its start. `from` may be changed when this returns.
     /// Over a network this may wait for room, and a large put waits until the network has read `from`. There, puts to
     /// overlapping memory may take effect in any order, unless the target has meanwhile told this rank that the first
-    /// has arrived.
+    /// has arrived. What is put to a neighbour that has ended its exposure is lost, which later waits for it tell.
     /// Err: status::misused outside of an epoch; before neighbour n has posted (ready(n) or await(n)); if the bytes don't
     /// all lie inside the neighbour's memory; if there is no neighbour n.
     status put(std::size_t n, std::span<const std::byte> from, std::size_t offset) noexcept;

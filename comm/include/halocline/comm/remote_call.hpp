@@ -72,8 +72,10 @@ class remote_calls {
     [[nodiscard]] bool try_call(std::size_t n, remote_function<Argument> f, const Argument& argument) noexcept {
         return put(n, f.number, &argument, sizeof argument);
     }
-    /// try_call() that waits for room, and meanwhile runs the calls that arrive here.
-    /// Pre: not called from a function of the table.  Err: misused: no such neighbour; what the functions throw.
+    /// try_call() that waits for room, and meanwhile runs the calls that arrive here. ok: it is on its way; a neighbour
+    /// that ends its object before it has come does not run it.
+    /// Pre: not called from a function of the table.
+    /// Err: misused: no such neighbour; aborted: it has ended its object; what the functions throw.
     template <class Argument>
     [[nodiscard]] status call(std::size_t n, remote_function<Argument> f, const Argument& argument) {
         return call_bytes(n, f.number, &argument, sizeof argument);

@@ -34,8 +34,6 @@
 
 namespace halocline::halo {
 
-class copying_team;
-
 /// Sites at equal distances along up to four dimensions, the first of which runs fastest: site i, with 0 <= i[mu] <
 /// extents[mu], has index first + i[0] * strides[0] + … + i[3] * strides[3] in the field. Swapped dimensions transpose;
 /// a stride may be negative, or 0 for a site that is sent several times.
@@ -164,21 +162,7 @@ class region_plan {
     [[nodiscard]] std::string describe() const;
 
   private:
-    friend class shell_plan;
-    /// Another plan drives this one, with its team: it calls begin() and complete() as member 0.
-    void join(std::shared_ptr<copying_team> threads);
-    /// Its exchanges follow those of `first`, which are begun by calls.
-    void follow(const region_plan& first);
-    void begin(int which) noexcept;
-    comm::status complete() noexcept;
-    /// The plan that drives this one has failed.
-    void leave() noexcept;
-    [[nodiscard]] bool has_arrived() noexcept;
-    /// Is a message large enough to be shared by a team?
-    [[nodiscard]] bool shares() const;
-    /// While an exchange is under way and finish() is not running, every wait of the thread that drives it calls
-    /// step(object). Step may finish this plan; it never waits.
-    void work_in_every_wait(void* object, void (*step)(void* object));
+    friend class shell_plan; // drives the plans of which it is made
 
     struct state;
     checked_pointer<std::unique_ptr<state>> s_;

@@ -196,9 +196,6 @@ class plan_core {
     void review_paths() noexcept;
 
     // What is wrong.
-    static constexpr const char* needs_thread_level =
-        "member 0 of a team sends over transport mpi, but another thread initialised MPI, with less than "
-        "MPI_THREAD_SERIALIZED; initialise it by MPI_Init_thread with that level, or by the thread that is member 0";
     /// The status, which any member of a team may have made bad.
     [[nodiscard]] comm::status state() const noexcept { return status_.load(); }
     /// Refuses the input of start(), if it can't be sent; it may come from any member of a team.

@@ -118,6 +118,9 @@ inline constexpr const char* another_size = "gave another size of its team than 
 inline constexpr const char* started_twice =
     "called start() twice: two threads have its index, or it did not call finish()";
 inline constexpr const char* finished_twice = "called finish() twice: two threads have its index";
+inline constexpr const char* needs_thread_level =
+    "member 0 of a team sends over transport mpi, but another thread initialised MPI, with less than "
+    "MPI_THREAD_SERIALIZED; initialise it by MPI_Init_thread with that level, or by the thread that is member 0";
 inline constexpr const char* never_started = "did not call start() before the job's deadline";
 inline constexpr const char* never_finished = "did not call finish() before the job's deadline";
 
