@@ -101,7 +101,10 @@ int compare(int extent, int mu, double seconds) {
     const auto ns = [&](std::size_t k) { return bench::median(times[k]); };
     const double size = static_cast<double>(message.size() * sizeof(float));
     bench::json_line line;
-    line.add("bench", "lane_copy").add("L", extent).add("face", std::string(1, "xyzt"[mu])).add("W", W);
+    line.add("bench", "lane_copy")
+        .add("L", extent)
+        .add("face", std::string(1, lattice::dimension_name[mu]))
+        .add("W", W);
     line.add("kB", size / 1000).add("pack_words_GBs", size / ns(0)).add("pack_GBs", size / ns(1));
     line.add("unpack_words_GBs", size / ns(2)).add("unpack_GBs", size / ns(3)).add("memcpy_GBs", size / ns(4));
     line.add("pack_speedup", ns(0) / ns(1)).add("unpack_speedup", ns(2) / ns(3)).add("pack_over_memcpy", ns(1) / ns(4));

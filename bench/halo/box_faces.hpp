@@ -36,7 +36,7 @@ struct point {
     [[nodiscard]] std::string cut_name() const {
         std::string name;
         for (int mu = 0; mu < lattice::dimensions; ++mu)
-            if (cut(mu)) name += "xyzt"[mu];
+            if (cut(mu)) name += lattice::dimension_name[mu];
         return name;
     }
     [[nodiscard]] lattice::decomposition decomposition() const {

@@ -30,13 +30,9 @@ lattice::coordinate largest_box(const lattice::decomposition& cut) {
 
 /// Plans number the sites of a box with 32 bits.  Err: input_error.
 void check_box(const std::string& who, const lattice::coordinate& largest) {
-    std::int64_t sites = 1;
-    for (const int extent : largest) {
-        sites *= extent; // below 2^62; the product of all four could overflow
-        if (sites > most)
-            throw input_error(who + "a local box of " + lattice::to_string(largest) + " has more than " +
-                              std::to_string(most) + " sites; cut the lattice over more ranks");
-    }
+    if (!lattice::volume_up_to(most, largest))
+        throw input_error(who + "a local box of " + lattice::to_string(largest) + " has more than " +
+                          std::to_string(most) + " sites; cut the lattice over more ranks");
 }
 
 } // namespace
@@ -49,9 +45,7 @@ std::vector<std::int32_t> selected(std::vector<std::int32_t> sites, const lattic
     std::vector<std::int32_t> chosen;
     std::uint64_t sum = 0;
     for (std::size_t i = 0; i < sites.size(); ++i) {
-        lattice::coordinate x = lattice::lexicographic_coordinate(static_cast<std::int64_t>(i), part.extents);
-        for (int mu = 0; mu < dimensions; ++mu)
-            x[mu] = ((x[mu] + part.origin[mu]) % global[mu] + global[mu]) % global[mu];
+        const lattice::coordinate x = lattice::wrapped(part.site(static_cast<std::int64_t>(i)), global);
         if ((parity && lattice::parity(x) != *parity) || (select && !select(x))) continue;
         chosen.push_back(sites[i]);
         for (const int coordinate : x) sum = checksum_word(sum, static_cast<std::uint64_t>(coordinate));
@@ -65,7 +59,7 @@ void check_grown(const std::string& who, const lattice::coordinate& extents, con
         if (std::int64_t{extents[mu]} + widths.low[mu] + widths.high[mu] > most)
             throw input_error(who + "ghost widths " + std::to_string(widths.low[mu]) + " and " +
                               std::to_string(widths.high[mu]) + " around " + std::to_string(extents[mu]) +
-                              " sites in " + "xyzt"[mu] + " make more than " + std::to_string(most));
+                              " sites in " + lattice::dimension_name[mu] + " make more than " + std::to_string(most));
 }
 
 void require_positions(const std::string& who, const lattice::site_order& order, std::span<const std::int32_t> sites) {
@@ -90,7 +84,7 @@ void check_cut(const cut_check& options, const lattice::decomposition& cut, int 
     const lattice::coordinate largest = largest_box(cut);
     check_box(who, largest);
     for (int mu = 0; mu < dimensions; ++mu) {
-        require_enumerator(who + "boundary in " + "xyzt"[mu], options.boundaries[mu]);
+        require_enumerator(who + "boundary in " + lattice::dimension_name[mu], options.boundaries[mu]);
         for (const face f : {face{mu, side::low}, face{mu, side::high}}) {
             const int width = options.widths.behind(f);
             if (width < 0)
@@ -105,12 +99,12 @@ void check_cut(const cut_check& options, const lattice::decomposition& cut, int 
                 const int extent = cut.local_box(source).extents[mu];
                 // `source` fills the ghosts behind f of the rank behind its own opposite face.
                 if (is_exchanged(cut, options, source, f.opposite()) && width > extent)
-                    throw input_error(who + "ghost width " + std::to_string(width) + " behind " +
-                                      lattice::to_string(f) + " is wider than the local box of rank " +
-                                      std::to_string(source) + ", " +
-                                      lattice::to_string(cut.local_box(source).extents) + " with " +
-                                      std::to_string(extent) + " in " + "xyzt"[mu] + "; cut " + "xyzt"[mu] +
-                                      " over fewer ranks or make it " + std::to_string(extent) + " or less");
+                    throw input_error(
+                        who + "ghost width " + std::to_string(width) + " behind " + lattice::to_string(f) +
+                        " is wider than the local box of rank " + std::to_string(source) + ", " +
+                        lattice::to_string(cut.local_box(source).extents) + " with " + std::to_string(extent) + " in " +
+                        lattice::dimension_name[mu] + "; cut " + lattice::dimension_name[mu] +
+                        " over fewer ranks or make it " + std::to_string(extent) + " or less");
             }
         }
     }
@@ -131,7 +125,7 @@ std::string shape_text(const lattice::decomposition& cut, const ghost_widths& wi
     for (const lattice::boundary b : boundaries) text.append(" ").append(to_string(b));
     text += ", lattice " + lattice::to_string(cut.global()) + " cut at";
     for (int mu = 0; mu < dimensions; ++mu) {
-        text.append(" ").append(1, "xyzt"[mu]);
+        text.append(" ").append(1, lattice::dimension_name[mu]);
         for (int c : cut.cuts(mu)) text.append(c == 0 ? ":" : ",").append(std::to_string(c));
     }
     const std::vector<int>& order = cut.rank_order();

@@ -70,7 +70,7 @@ inline void check_phase_finite(const std::string& who, std::complex<double> phas
 }
 inline void check_phases_finite(const std::string& who, const boundary_phases& phases) {
     for (int mu = 0; mu < lattice::dimensions; ++mu)
-        check_phase_finite(who, phases[mu], std::string(" in ") + "xyzt"[mu]);
+        check_phase_finite(who, phases[mu], std::string(" in ") + lattice::dimension_name[mu]);
 }
 
 } // namespace halocline::halo

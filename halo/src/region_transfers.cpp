@@ -30,7 +30,7 @@ std::string in_transfer(const transfer& t) {
 template <class Use>
 void for_each_row(const strided_box& box, Use&& use) {
     const auto& [nx, ny, nz, nt] = box.extents;
-    if (nx == 0) return;
+    if (box.sites() == 0) return;
     for (std::int64_t t = 0; t < nt; ++t)
         for (std::int64_t z = 0; z < nz; ++z)
             for (std::int64_t y = 0; y < ny; ++y)
@@ -51,19 +51,20 @@ void check_box(const strided_box& box, const lattice::site_order& order, const t
     const auto extents = [&] { return lattice::to_string(box.extents); };
     if (std::ranges::any_of(box.extents, [](int e) { return e < 0; }))
         throw input_error(who + "a box of " + extents() + ": extents must be 0 or more, " + in_transfer(t));
-    if (std::ranges::count(box.extents, 0) > 0) return;
-    std::int64_t sites = 1, low = box.first, high = box.first;
+    const std::optional<std::int64_t> sites = lattice::volume_up_to(most_sites, box.extents);
+    if (!sites)
+        throw input_error(who + "a box of " + extents() + " has more than " + std::to_string(most_sites) + " sites, " +
+                          in_transfer(t));
+    if (*sites == 0) return;
+    std::int64_t low = box.first, high = box.first;
     check_site(box.first, order, t, who);
     for (int mu = 0; mu < lattice::dimensions; ++mu) {
-        sites *= box.extents[mu]; // below 2^62
-        if (sites > most_sites)
-            throw input_error(who + "a box of " + extents() + " has more than " + std::to_string(most_sites) +
-                              " sites, " + in_transfer(t));
         if (box.extents[mu] == 1) continue;
         const std::int64_t stride = box.strides[mu], volume = order.volume();
         if (stride <= -volume || stride >= volume)
-            throw input_error(who + "a box has stride " + std::to_string(stride) + " in " + "xyzt"[mu] +
-                              ", the field " + std::to_string(volume) + " sites, " + in_transfer(t));
+            throw input_error(who + "a box has stride " + std::to_string(stride) + " in " +
+                              lattice::dimension_name[mu] + ", the field " + std::to_string(volume) + " sites, " +
+                              in_transfer(t));
         const std::int64_t span = (box.extents[mu] - 1) * stride;
         check_site((span < 0 ? low : high) += span, order, t, who);
     }

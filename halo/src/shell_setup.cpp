@@ -39,7 +39,7 @@ std::string shape_of(const lattice::decomposition& cut, const shell_options& o, 
         if (o.phases[mu] != 1.0) {
             char digits[80];
             std::snprintf(digits, sizeof digits, ", phase (%.17g, %.17g) in %c", o.phases[mu].real(),
-                          o.phases[mu].imag(), "xyzt"[mu]);
+                          o.phases[mu].imag(), lattice::dimension_name[mu]);
             text += digits;
         }
     text.append(", path ").append(to_string(o.path));

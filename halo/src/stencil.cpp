@@ -24,8 +24,8 @@ namespace {
 void check_layers(const std::string& who, const coordinate& extents, int mu, int radius) {
     constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
     if (lattice::volume(extents) / extents[mu] <= most / radius) return;
-    throw input_error(who + std::to_string(radius) + " layers in " + "xyzt"[mu] + " of a local box of " +
-                      lattice::to_string(extents) + " have more than " + std::to_string(most) +
+    throw input_error(who + std::to_string(radius) + " layers in " + lattice::dimension_name[mu] +
+                      " of a local box of " + lattice::to_string(extents) + " have more than " + std::to_string(most) +
                       " sites; cut the lattice over more ranks");
 }
 
@@ -37,7 +37,7 @@ star_edges::star_edges(const comm::job& j, const lattice::decomposition& cut, co
     const boundary_phases asked = with_signs(options.phases, options.boundaries);
     const auto text_of = [&](int mu, const char* format) {
         char text[96];
-        std::snprintf(text, sizeof text, format, asked[mu].real(), asked[mu].imag(), "xyzt"[mu]);
+        std::snprintf(text, sizeof text, format, asked[mu].real(), asked[mu].imag(), lattice::dimension_name[mu]);
         return std::string(text);
     };
     std::string all;
@@ -58,9 +58,9 @@ star_edges::star_edges(const comm::job& j, const lattice::decomposition& cut, co
                 check_layers("stencil '" + options.name + "': ", cut.local_box(j.rank()).extents, mu, s.radius);
             if (!twisted) continue;
             const bool by_sign = options.phases[mu] == 1.0; // antiperiodic: the user gave no phase
-            const std::string who =
-                "stencil '" + options.name + "': " +
-                (by_sign ? std::string("antiperiodic in ") + "xyzt"[mu] + ": " : text_of(mu, "phase (%g, %g) in %c: "));
+            const std::string who = "stencil '" + options.name + "': " +
+                                    (by_sign ? std::string("antiperiodic in ") + lattice::dimension_name[mu] + ": "
+                                             : text_of(mu, "phase (%g, %g) in %c: "));
             if (real_bytes == 0) throw input_error(who + "its fields are not of float or double");
             if (asked[mu].imag() != 0 && s.components % 2 != 0)
                 throw input_error(who + std::to_string(s.components) + " components per site are no pairs (re, im)");
@@ -86,16 +86,8 @@ std::vector<std::int32_t> sites_across(const coordinate& extents, lattice::face 
 
 star_table::star_table(const coordinate& extents, const std::array<bool, dimensions>& leaves, int radius)
     : extents_(extents), leaves_(leaves), radius_(radius) {
-    std::int64_t stride = 1;
-    for (int mu = 0; mu < dimensions; ++mu) {
-        const int n = extents[mu];
-        for (int p = 0; p < n; ++p)
-            for (int k = -radius; k <= radius; ++k) {
-                const std::int64_t wrapped = ((std::int64_t{p} + k) % n + n) % n;
-                steps_[mu].push_back(stride * (wrapped - p));
-            }
-        stride *= n;
-    }
+    strides_[0] = 1;
+    for (int mu = 1; mu < dimensions; ++mu) strides_[mu] = strides_[mu - 1] * extents[mu - 1];
 
     // Rows whose neighbours in y are all adjacent form one block; every other row is a block of its own.
     const int first = std::min(radius, extents[1]), last = std::max(first, extents[1] - radius);

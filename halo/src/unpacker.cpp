@@ -93,8 +93,8 @@ plan_options reversed(const plan_options& options, const lattice::decomposition&
     for (int mu = 0; mu < dimensions; ++mu)
         if (cut.global()[mu] % 2 != 0 && has_messages_in(cut, options, mu) &&
             options.boundaries[mu] != lattice::boundary::open)
-            throw input_error("reverse of halo '" + options.name + "': of one parity around " + "xyzt"[mu] +
-                              " of the lattice " + lattice::to_string(cut.global()) +
+            throw input_error("reverse of halo '" + options.name + "': of one parity around " +
+                              lattice::dimension_name[mu] + " of the lattice " + lattice::to_string(cut.global()) +
                               ": parities don't alternate across the edge of an odd extent; must be even, open or "
                               "without exchange");
     if (seen[1]) result.parity = 1 - *options.parity;

@@ -33,13 +33,10 @@ coordinate units_of(const coordinate& global, const coordinate& granularity) {
 
 /// A rank is an int; the product of four could overflow 64 bits.  Pre: n >= 1.  Err: input_error.
 void check_number_of_ranks(const coordinate& global, const coordinate& rank_grid) {
-    std::int64_t ranks = 1;
-    for (const int n : rank_grid) {
-        ranks *= n;
-        if (ranks > std::numeric_limits<int>::max())
-            throw input_error("rank grid " + to_string(rank_grid) + " cuts the lattice " + to_string(global) +
-                              " over more than " + std::to_string(std::numeric_limits<int>::max()) + " ranks");
-    }
+    constexpr int most = std::numeric_limits<int>::max();
+    if (!volume_up_to(most, rank_grid))
+        throw input_error("rank grid " + to_string(rank_grid) + " cuts the lattice " + to_string(global) +
+                          " over more than " + std::to_string(most) + " ranks");
 }
 
 /// Extents of the largest box when `units` are cut as evenly as possible.

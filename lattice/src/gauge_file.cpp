@@ -71,23 +71,16 @@ gauge_totals read_links(const gauge_file& file, const box& local, gauge_field& l
     const binary_file data = binary_file::open_to_read(file.path);
     links.mark_written(); // even if it is written in part only
     if (file.format == gauge_format::openqcd) return read_openqcd(file, data, local, links);
-    const int bytes = site_bytes(file);
-    const std::int64_t most = std::min(std::max<std::int64_t>(1, run_bytes / bytes), local.volume());
-    std::vector<std::byte> buffer(static_cast<std::size_t>(most * bytes));
     const box whole{{0, 0, 0, 0}, file.extents};
     gauge_totals totals;
-    for_each_run(local, file.extents, most, [&](std::int64_t file_site, std::int64_t local_site, std::int64_t sites) {
-        data.read(static_cast<std::uint64_t>(file.data_offset + file_site * bytes),
-                  std::span(buffer).first(static_cast<std::size_t>(sites * bytes)));
-        for (std::int64_t i = 0; i < sites; ++i) {
-            const std::byte* stored = buffer.data() + i * bytes;
-            double* u = links.outer(local_site + i);
-            decode_site(file, stored, u);
-            const coordinate x = local.site(local_site + i);
-            add_links(totals, file, x, u);
-            if (whole.contains(x)) add_checksum(totals, file, file_site + i, stored);
-        }
-    });
+    read_sites(data, file.data_offset, site_bytes(file), local, file.extents,
+               [&](std::int64_t file_site, std::int64_t local_site, std::span<const std::byte> stored) {
+                   double* u = links.outer(local_site);
+                   decode_site(file, stored.data(), u);
+                   const coordinate x = local.site(local_site);
+                   add_links(totals, file, x, u);
+                   if (whole.contains(x)) add_checksum(totals, file, file_site, stored.data());
+               });
     return totals;
 }
 

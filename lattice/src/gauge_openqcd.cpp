@@ -41,32 +41,25 @@ std::optional<gauge_file> as_openqcd(const gauge_file& file) {
 
 gauge_totals read_openqcd(const gauge_file& file, const binary_file& data, const box& local, gauge_field& links) {
     const box odd = odd_sites_around(local);
-    const std::int64_t most = std::min(run_bytes / odd_site_bytes, odd.volume());
-    std::vector<std::byte> buffer(static_cast<std::size_t>(most * odd_site_bytes));
     const auto take = [&](const coordinate& start, int mu, const std::byte* stored) {
         if (!local.contains(start)) return;
-        coordinate x = start;
-        for (int nu = 0; nu < dimensions; ++nu) x[nu] -= local.origin[nu];
-        double* u = links.outer(lexicographic_index(x, local.extents)) + mu * link_components;
+        double* u = links.outer(local.index(start)) + mu * link_components;
         for (int k = 0; k < link_components; ++k, stored += sizeof(double))
             u[k] = std::bit_cast<double>(load<std::uint64_t>(stored, file.big_endian));
     };
-    for_each_run(odd, halved(file.extents), most, [&](std::int64_t first, std::int64_t in_box, std::int64_t sites) {
-        data.read(static_cast<std::uint64_t>(file.data_offset + first * odd_site_bytes),
-                  std::span(buffer).first(static_cast<std::size_t>(sites * odd_site_bytes)));
-        const std::byte* stored = buffer.data();
-        for (std::int64_t i = 0; i < sites; ++i) {
-            const coordinate x = odd_site(odd.site(in_box + i));
-            for (int mu = dimensions - 1; mu >= 0; --mu) {
-                constexpr std::int64_t link_bytes = link_components * 8;
-                coordinate behind = x;
-                --behind[mu];
-                take(x, mu, stored);
-                take(behind, mu, stored + link_bytes);
-                stored += 2 * link_bytes;
-            }
+    const auto take_all = [&](std::int64_t, std::int64_t odd_number, std::span<const std::byte> bytes) {
+        const coordinate x = odd_site(odd.site(odd_number));
+        const std::byte* stored = bytes.data();
+        for (int mu = dimensions - 1; mu >= 0; --mu) {
+            constexpr std::int64_t link_bytes = link_components * 8;
+            coordinate behind = x;
+            --behind[mu];
+            take(x, mu, stored);
+            take(behind, mu, stored + link_bytes);
+            stored += 2 * link_bytes;
         }
-    });
+    };
+    read_sites(data, file.data_offset, odd_site_bytes, odd, halved(file.extents), take_all);
 
     gauge_totals totals;
     for (std::int64_t site = 0; site < local.volume(); ++site)

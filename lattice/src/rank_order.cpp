@@ -229,22 +229,21 @@ std::vector<int> rank_order_by_nodes(const decomposition& cut, std::span<const i
 }
 
 std::vector<int> row_major_rank_order(const coordinate& rank_grid) {
-    std::int64_t ranks = 1;
-    for (const int extent : rank_grid) {
+    constexpr int most = std::numeric_limits<int>::max();
+    for (const int extent : rank_grid)
         if (extent < 1)
             throw input_error("rank order: rank grid " + to_string(rank_grid) + ": every extent must be at least 1");
-        ranks *= extent;
-        if (ranks > std::numeric_limits<int>::max())
-            throw input_error("rank order: rank grid " + to_string(rank_grid) + " has more than " +
-                              std::to_string(std::numeric_limits<int>::max()) + " ranks");
-    }
+    const std::optional<std::int64_t> ranks = volume_up_to(most, rank_grid);
+    if (!ranks)
+        throw input_error("rank order: rank grid " + to_string(rank_grid) + " has more than " + std::to_string(most) +
+                          " ranks");
     const auto reversed = [](coordinate c) {
         std::ranges::reverse(c);
         return c;
     };
     std::vector<int> order;
-    order.reserve(static_cast<std::size_t>(ranks));
-    for (std::int64_t place = 0; place < ranks; ++place)
+    order.reserve(static_cast<std::size_t>(*ranks));
+    for (std::int64_t place = 0; place < *ranks; ++place)
         order.push_back(static_cast<int>(
             lexicographic_index(reversed(lexicographic_coordinate(place, rank_grid)), reversed(rank_grid))));
     return order;

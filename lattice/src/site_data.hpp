@@ -66,6 +66,24 @@ void for_each_run(const box& local, const coordinate& extents, std::int64_t max_
     if (sites > 0) f(file_site, local_site, sites);
 }
 
+/// Reads the sites of `local` from a file whose data begin at `data_offset`. take(file_site, local_site, stored): the
+/// bytes of a site, site_bytes of them.
+/// Err: file_error: it can't be read.
+template <class Take>
+void read_sites(const binary_file& file, std::int64_t data_offset, std::int64_t site_bytes, const box& local,
+                const coordinate& extents, Take&& take) {
+    const auto bytes = static_cast<std::size_t>(site_bytes);
+    const std::int64_t most = std::min(std::max<std::int64_t>(1, run_bytes / site_bytes), local.volume());
+    std::vector<std::byte> buffer(static_cast<std::size_t>(most) * bytes);
+    for_each_run(local, extents, most, [&](std::int64_t file_site, std::int64_t local_site, std::int64_t sites) {
+        const auto run = std::span(buffer).first(static_cast<std::size_t>(sites) * bytes);
+        file.read(static_cast<std::uint64_t>(data_offset + file_site * site_bytes), run);
+        for (std::int64_t i = 0; i < sites; ++i)
+            take(file_site + i, local_site + i,
+                 std::span<const std::byte>(run).subspan(static_cast<std::size_t>(i) * bytes, bytes));
+    });
+}
+
 /// Writes the sites of `local` to a file whose data begin at `data_offset`, has them on the disk, and reads them back.
 /// encode(local_site, stored): the bytes of a site, site_bytes of them. note(file_site, local_site, stored): called
 /// once for each site that is written.

@@ -16,14 +16,11 @@ constexpr std::int64_t most_sites = std::numeric_limits<std::int32_t>::max();
 
 /// Err: input_error unless the box has 1 to 2^31 - 1 sites.
 void check_box(const coordinate& extents) {
-    std::int64_t sites = 1;
-    for (int e : extents) {
+    for (int e : extents)
         if (e < 1) throw input_error("local box " + to_string(extents) + ": every extent must be at least 1");
-        sites *= e; // below 2^62; the product of all four could overflow
-        if (sites > most_sites)
-            throw input_error("local box " + to_string(extents) + " has more than " + std::to_string(most_sites) +
-                              " sites: cut the lattice over more ranks");
-    }
+    if (!volume_up_to(most_sites, extents))
+        throw input_error("local box " + to_string(extents) + " has more than " + std::to_string(most_sites) +
+                          " sites: cut the lattice over more ranks");
 }
 
 /// Checks how many places a box takes, including padding and what follows it.  Err: input_error.
@@ -215,7 +212,7 @@ std::shared_ptr<const site_order> site_order::followed_by(std::int64_t more) con
     check_places(more, extents_);                          // before anything is added to it
     const std::int64_t first = outer_sites_ * lane_width_; // storage position of the first additional site
     const std::int64_t outer = outer_sites_ + (more + lane_width_ - 1) / lane_width_;
-    check_places(outer * lane_width_, extents_);
+    check_places(std::max(outer * lane_width_, volume_ + more), extents_); // half an order has fewer places than sites
     const coordinate all{static_cast<int>(volume() + more), 1, 1, 1};
     if (lexicographic_) return lexicographic(all);
     std::shared_ptr<site_order> order(new site_order);

@@ -101,21 +101,14 @@ spinor_totals read_spinors(const spinor_file& file, const box& local, field<doub
     check_field(local, spinors, spinor_components, "spinors");
     check_inside(local, file.extents, file.path);
     const binary_file data = binary_file::open_to_read(file.path);
-    const auto bytes = static_cast<std::size_t>(site_bytes(file));
-    const std::int64_t most = std::min(run_bytes / site_bytes(file), local.volume());
-    std::vector<std::byte> buffer(static_cast<std::size_t>(most) * bytes);
     spinor_totals totals;
     spinors.mark_written(); // even if it is written in part only
-    for_each_run(local, file.extents, most, [&](std::int64_t file_site, std::int64_t local_site, std::int64_t sites) {
-        const auto run = std::span(buffer).first(static_cast<std::size_t>(sites) * bytes);
-        data.read(static_cast<std::uint64_t>(file.data_offset + file_site * site_bytes(file)), run);
-        for (std::int64_t i = 0; i < sites; ++i) {
-            const auto stored = run.subspan(static_cast<std::size_t>(i) * bytes, bytes);
-            double* spinor = spinors.outer(local_site + i);
-            decode_site(file, stored.data(), spinor);
-            add_site(totals, file_site + i, stored, spinor);
-        }
-    });
+    read_sites(data, file.data_offset, site_bytes(file), local, file.extents,
+               [&](std::int64_t file_site, std::int64_t local_site, std::span<const std::byte> stored) {
+                   double* spinor = spinors.outer(local_site);
+                   decode_site(file, stored.data(), spinor);
+                   add_site(totals, file_site, stored, spinor);
+               });
     return totals;
 }
 

@@ -499,6 +499,9 @@ TEST(RegionPlan, RefusesBoxesThatTheFieldDoesNotHave) {
     EXPECT_EQ(refused(pair, {0, {1, 1, 2, 1}, {1, 1, std::int64_t{1} << 62, 1}}),
               "'regions': a box has stride 4611686018427387904 in z, the field 8 sites" + where);
     EXPECT_EQ(refused({0, {2, -1, 1, 1}, {}}, pair), "'regions': a box of 2.-1.1.1: extents must be 0 or more" + where);
+    constexpr int most = std::numeric_limits<int>::max();
+    EXPECT_EQ((halo::strided_box{0, {most, most, most, 0}, {}}.sites()), 0);
+    EXPECT_EQ(refused({0, {most, most, most, 0}, {}}, none), "accepted") << "no sites, whatever the other extents";
     EXPECT_EQ(refused({0, {1 << 20, 1 << 20, 1, 1}, {}}, pair),
               "'regions': a box of 1048576.1048576.1.1 has more than 2147483647 sites" + where);
     EXPECT_EQ(refused(pair, {5, {2, 1, 1, 1}, {}}), "'regions': site 5 is received twice, last" + where.substr(1));

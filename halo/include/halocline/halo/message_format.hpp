@@ -17,8 +17,17 @@ enum class message_format : std::uint8_t {
     /// The upper 16 bits of the float, rounded to nearest, 2 B; relative error at most 2^-8, range as float.
     bfloat16,
 };
-std::string_view to_string(message_format f);
+constexpr std::string_view to_string(message_format f) {
+    switch (f) {
+    case message_format::as_stored: return "as_stored";
+    case message_format::half: return "half";
+    case message_format::bfloat16: return "bfloat16";
+    }
+    return "?";
+}
 /// Bytes of one real in a message of a field whose reals have `stored_bytes`.
-std::size_t bytes_per_real(message_format format, std::size_t stored_bytes);
+constexpr std::size_t bytes_per_real(message_format format, std::size_t stored_bytes) {
+    return format == message_format::as_stored ? stored_bytes : 2;
+}
 
 } // namespace halocline::halo

@@ -22,6 +22,7 @@
 #include <halocline/lattice/field.hpp>
 #include <halocline/lattice/geometry.hpp>
 
+#include <algorithm>
 #include <array>
 #include <complex>
 #include <concepts>
@@ -42,7 +43,9 @@ struct strided_box {
     lattice::coordinate extents{};
     std::array<std::int64_t, lattice::dimensions> strides{};
 
-    [[nodiscard]] std::int64_t sites() const { return lattice::volume(extents); }
+    [[nodiscard]] std::int64_t sites() const {
+        return std::ranges::count(extents, 0) > 0 ? 0 : lattice::volume(extents);
+    }
 };
 
 /// Every every[mu]-th site of `part`, from its origin on, in an array of these extents whose sites are consecutive in

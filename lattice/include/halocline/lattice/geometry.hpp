@@ -40,6 +40,17 @@ constexpr std::int64_t volume(const coordinate& extents) {
     return v;
 }
 
+/// The product, unless it is more than `most`: for extents that a caller gives, whose product could overflow.
+/// Pre: no extent is negative; 0 <= most < 2^32.
+constexpr std::optional<std::int64_t> volume_up_to(std::int64_t most, const coordinate& extents) {
+    for (const int e : extents)
+        if (e == 0) return 0;
+    std::int64_t v = 1;
+    for (const int e : extents)
+        if ((v *= e) > most) return std::nullopt; // v was below 2^32
+    return v;
+}
+
 /// Position of `c` in the lexicographic order of a box of these extents.  Pre: 0 <= c[mu] < extents[mu].
 constexpr std::int64_t lexicographic_index(const coordinate& c, const coordinate& extents) {
     return c[0] +
