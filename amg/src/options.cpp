@@ -11,13 +11,13 @@ namespace halocline::amg {
 namespace {
 
 int default_block_extent(int extent) {
-    const int half = extent / 2;
-    if (extent % 2 != 0 || half == 1) return extent;
+    if (extent == 2) return extent;
+    const int parts = extent % 2 == 0 ? extent / 2 : extent; // an even number of blocks, where that is possible
     for (const int b : {4, 3, 5, 2})
-        if (half % b == 0) return b;
-    for (int b = 7; b <= half / b; b += 2)
-        if (half % b == 0) return b;
-    return half; // a prime
+        if (parts % b == 0) return b;
+    for (int b = 7; b <= parts / b; b += 2)
+        if (parts % b == 0) return b;
+    return parts; // a prime
 }
 
 } // namespace

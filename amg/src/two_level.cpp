@@ -102,6 +102,7 @@ comm::status coarse_solver::iterate(std::span<lattice::field<float>> x, std::spa
     comm::status bad = comm::status::ok;
     for (std::size_t k = 0; k < b.size(); ++k) {
         costs_.iterations += static_cast<std::uint64_t>(reports[k].iterations);
+        if (reports[k].status == solvers::solve_status::max_iterations) ++costs_.unsolved;
         if (reports[k].communication != comm::status::ok) bad = reports[k].communication;
         if (reports[k].status != solvers::solve_status::not_finite) continue;
         std::ranges::fill(x[k].values(),

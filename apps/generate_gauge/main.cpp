@@ -123,10 +123,13 @@ std::vector<double> update(app::program& p, dirac::padded_links& links, const ar
     return measured;
 }
 
-nlohmann::json to_json(const comm::job& j, const lattice::decomposition& cut, const arguments& a,
+nlohmann::json to_json(const app::program& p, const comm::job& j, const lattice::decomposition& cut, const arguments& a,
                        const std::vector<double>& measured, const gauge::binned_mean& mean) {
     const auto number = [](double v) { return std::isfinite(v) ? nlohmann::json(v) : nlohmann::json(); };
-    return {{"grid", cut.global()},
+    return {{"program", p.name()},
+            {"version", app::version()},
+            {"launcher", j.launcher()},
+            {"grid", cut.global()},
             {"beta", a.chain.beta},
             {"seed", a.chain.seed},
             {"start", a.start},
@@ -186,7 +189,7 @@ int run(app::program& p, int argc, const char* const* argv) {
         p.print(line);
     }
     const bool written = !a.output.empty() && write_links(p, links, last, a);
-    nlohmann::json result = to_json(j, cut, a, measured, mean);
+    nlohmann::json result = to_json(p, j, cut, a, measured, mean);
     result["last_plaquette"] = last;
     result["output"] = written ? a.output : "";
     double seconds = watch.seconds();

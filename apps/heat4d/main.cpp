@@ -156,19 +156,14 @@ int run(app::program& p, int argc, const char* const* argv) {
                   checksum, expected, error, total.deviation, continuum);
     p.print(text);
     if (!right) p.print("the decay is wrong");
-    const nlohmann::json result{{"grid", global},
-                                {"ranks", j.ranks()},
-                                {"rank_grid", cut.rank_grid()},
-                                {"transport", j.transport()},
-                                {"steps", a.steps},
-                                {"alpha", a.alpha},
-                                {"amplitude", amplitude},
-                                {"expected", expected},
-                                {"continuum", continuum},
-                                {"relative_error", error},
-                                {"largest_deviation", total.deviation},
-                                {"checksum", checksum},
-                                {"seconds", seconds}};
+    const nlohmann::json result{{"program", p.name()},        {"version", app::version()},
+                                {"launcher", j.launcher()},   {"grid", global},
+                                {"ranks", j.ranks()},         {"rank_grid", cut.rank_grid()},
+                                {"transport", j.transport()}, {"steps", a.steps},
+                                {"alpha", a.alpha},           {"amplitude", amplitude},
+                                {"expected", expected},       {"continuum", continuum},
+                                {"relative_error", error},    {"largest_deviation", total.deviation},
+                                {"checksum", checksum},       {"seconds", seconds}};
     json.write(result.dump(2) + "\n");
     return right ? app::exit_success : app::exit_failure;
 }

@@ -68,7 +68,8 @@ halocline_status halocline_job_from_environment(const halocline_job_options* opt
 halocline_status halocline_job_from_mpi(const void* communicator, size_t bytes, const halocline_job_options* options,
                                         halocline_job** job);
 /* The job goes on until everything made from it is freed, too. A program that ends with 0 before that leaves in good
- * order as well; one that ends with another code counts as dead, and ends the job. */
+ * order as well; one that ends with another code counts as dead, and ends the job. Under Open MPI's mpirun with transport
+ * mpi, free everything: mpirun takes a program that does not end MPI for one that has failed. */
 void halocline_job_free(halocline_job* job);
 
 int halocline_job_rank(const halocline_job* job);
@@ -124,7 +125,7 @@ int halocline_window_test(halocline_window* window);
 halocline_status halocline_window_wait(halocline_window* window);
 /* The number of elements that a receive window received; valid after wait. */
 size_t halocline_window_count(const halocline_window* window);
-/* The window's own buffer, to be filled between init and post, or read between wait and init. It differs from step to
+/* NULL if the window has none. The window's own buffer, to be filled between init and post, or read between wait and init. It differs from step to
  * step. */
 void* halocline_window_buffer(const halocline_window* window);
 

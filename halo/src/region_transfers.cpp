@@ -279,8 +279,9 @@ void require_fields(const std::vector<binding>& bindings, const std::string& who
         for (const std::vector<field_view>* views : {&b.source, &b.destination})
             for (const field_view& f : *views)
                 if (!f.order || f.data == nullptr)
-                    throw input_error(who + "a field is bound that has no storage: it was made without an order, or "
-                                            "moved from");
+                    throw input_error(who +
+                                      "a field is bound that has no storage: it was made without an order or moved "
+                                      "from, or is a view of a null address");
 }
 
 std::string no_binding(const std::string& who, const std::string& call, int which, std::size_t bindings) {

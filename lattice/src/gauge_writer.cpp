@@ -12,19 +12,6 @@
 namespace halocline::lattice {
 namespace {
 
-std::string ildg_head(const coordinate& extents, std::uint64_t bytes) {
-    std::string xml = "<?xml version=\"1.0\" encoding=\"UTF-8\"?><ildgFormat xmlns=\"http://www.lqcd.org/ildg\" "
-                      "xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" "
-                      "xsi:schemaLocation=\"http://www.lqcd.org/ildg/filefmt.xsd\"><version>1.0</version>"
-                      "<field>su3gauge</field><precision>64</precision>";
-    for (int mu = 0; mu < dimensions; ++mu) {
-        const std::string tag{'l', dimension_name[mu]};
-        xml += "<" + tag + ">" + std::to_string(extents[mu]) + "</" + tag + ">";
-    }
-    return lime_text("ildg-format", xml + "</ildgFormat>", message_begin) +
-           lime_head("ildg-binary-data", bytes, message_middle);
-}
-
 std::string ddalphaamg_head(const coordinate& extents, double plaquette) {
     std::string head(24, '\0');
     for (int mu = 0; mu < dimensions; ++mu)
@@ -41,11 +28,43 @@ std::string fixed(double value) {
     return std::string(text.size() < 17 ? 17 - text.size() : 0, ' ') + text;
 }
 
+double mean_link_trace(const gauge_totals& totals) {
+    return totals.links > 0 ? totals.link_trace_sum / (3 * static_cast<double>(totals.links)) : 0;
+}
+
+/// All records before the links, and the header of theirs, whose length does not depend on the figures. The first
+/// message describes the file, as QIO does, the next its links.
+std::string ildg_head(const coordinate& extents, std::uint64_t bytes, const gauge_totals& totals, double plaquette) {
+    const auto figure = [](const std::string& name, double value) { // blanks behind the element, not in it
+        const std::string padded = fixed(value), digits = padded.substr(padded.find_first_not_of(' '));
+        return xml_element(name, digits) + std::string(padded.size() - digits.size(), ' ');
+    };
+    std::string xml = "<?xml version=\"1.0\" encoding=\"UTF-8\"?><ildgFormat xmlns=\"http://www.lqcd.org/ildg\" "
+                      "xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" "
+                      "xsi:schemaLocation=\"http://www.lqcd.org/ildg/filefmt.xsd\"><version>1.0</version>"
+                      "<field>su3gauge</field><precision>64</precision>";
+    for (int mu = 0; mu < dimensions; ++mu)
+        xml += xml_element(std::string{'l', dimension_name[mu]}, std::to_string(extents[mu]));
+    return scidac_file_text(extents, "one gauge configuration") +
+           lime_xml("scidac-private-record-xml", "scidacRecord",
+                    xml_element("version", "1.1") + xml_element("recordtype", "0") +
+                        xml_element("datatype", "QDP_D3_ColorMatrix") + xml_element("precision", "D") +
+                        xml_element("colors", "3") +
+                        xml_element("typesize", std::to_string(link_components * sizeof(double))) +
+                        xml_element("datacount", std::to_string(dimensions)),
+                    message_begin) +
+           lime_xml("scidac-record-xml", "usqcdInfo",
+                    xml_element("version", "1.0") + figure("plaq", plaquette) +
+                        figure("linktr", mean_link_trace(totals)),
+                    message_middle) +
+           lime_text("ildg-format", xml + "</ildgFormat>", message_middle) +
+           lime_head("ildg-binary-data", bytes, message_middle);
+}
+
 /// The header of a NERSC file, whose length does not depend on the figures. It includes keys without meaning here,
 /// because other readers require them.
 std::string nersc_head(const coordinate& extents, const gauge_totals& totals, double plaquette) {
-    const double trace = totals.links > 0 ? totals.link_trace_sum / (3 * static_cast<double>(totals.links)) : 0;
-    const std::string figures = "LINK_TRACE = " + fixed(trace) + "\nPLAQUETTE = " + fixed(plaquette) +
+    const std::string figures = "LINK_TRACE = " + fixed(mean_link_trace(totals)) + "\nPLAQUETTE = " + fixed(plaquette) +
                                 "\nCHECKSUM = " + to_hex(totals.nersc_sum) + "\n";
     std::string head =
         std::string(nersc_begin) + "\nHDR_VERSION = 1.0\nDATATYPE = 4D_SU3_GAUGE_3x3\nSTORAGE_FORMAT = 1.0\n";
@@ -60,7 +79,8 @@ std::string nersc_head(const coordinate& extents, const gauge_totals& totals, do
 /// Everything before the links. The figures may be filled in later: the length stays the same.
 std::string head_text(const gauge_file& layout, const gauge_totals& totals, double plaquette) {
     switch (layout.format) {
-    case gauge_format::ildg: return ildg_head(layout.extents, static_cast<std::uint64_t>(link_bytes(layout)));
+    case gauge_format::ildg:
+        return ildg_head(layout.extents, static_cast<std::uint64_t>(link_bytes(layout)), totals, plaquette);
     case gauge_format::nersc: return nersc_head(layout.extents, totals, plaquette);
     default: return ddalphaamg_head(layout.extents, plaquette);
     }

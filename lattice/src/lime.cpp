@@ -92,6 +92,25 @@ std::string lime_head(const std::string& type, std::uint64_t length, lime_flags 
     return head;
 }
 
+std::string xml_element(const std::string& name, const std::string& content) {
+    return "<" + name + ">" + content + "</" + name + ">";
+}
+
+std::string lime_xml(const std::string& type, const std::string& root, const std::string& content, lime_flags flags) {
+    return lime_text(type, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>" + xml_element(root, content) + '\0', flags);
+}
+
+std::string scidac_file_text(const coordinate& extents, const std::string& contents) {
+    std::string dims;
+    for (int e : extents) dims += std::to_string(e) + " ";
+    return lime_xml("scidac-private-file-xml", "scidacFile",
+                    xml_element("version", "1.1") + xml_element("spacetime", "4") + xml_element("dims", dims) +
+                        xml_element("volfmt", "0"),
+                    message_begin) +
+           lime_xml("scidac-file-xml", "haloclineFile",
+                    xml_element("version", "1.0") + xml_element("content", contents), message_end);
+}
+
 std::string lime_text(const std::string& type, const std::string& data, lime_flags flags) {
     return lime_head(type, data.size(), flags) + data + std::string((8 - data.size() % 8) % 8, '\0');
 }

@@ -51,6 +51,13 @@ std::string lime_head(const std::string& type, std::uint64_t length, lime_flags 
 /// A whole record.
 std::string lime_text(const std::string& type, const std::string& data, lime_flags flags);
 
+std::string xml_element(const std::string& name, const std::string& content);
+/// A whole record with an XML document, terminated by a zero byte for readers in C.
+std::string lime_xml(const std::string& type, const std::string& root, const std::string& content, lime_flags flags);
+/// The first message of a file of QIO: the lattice, and what the file contains. The date that private records may have
+/// is omitted: equal fields make equal files.
+std::string scidac_file_text(const coordinate& extents, const std::string& contents);
+
 /// The text of the elements of a small XML document: enough for flat ones, with attributes, prefixes and comments.
 class xml_values {
   public:

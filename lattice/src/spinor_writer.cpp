@@ -45,36 +45,23 @@ std::string escaped(std::string_view text) {
     return out;
 }
 
-std::string element(const std::string& name, const std::string& content) {
-    return "<" + name + ">" + content + "</" + name + ">";
-}
-
-/// A record with XML, terminated by a zero byte for readers in C.
-std::string xml_record(const std::string& type, const std::string& root, const std::string& content, lime_flags flags) {
-    return lime_text(type, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>" + element(root, content) + '\0', flags);
-}
-
 /// All records before the spinors, and the header of theirs. The first message describes the file, the next its one
-/// field. The date that a private record may contain is omitted: equal fields make equal files.
+/// field.
 std::string head_of(const coordinate& extents, std::uint64_t data_bytes,
                     const std::vector<std::pair<std::string, std::string>>& info) {
-    std::string dims, about;
-    for (int e : extents) dims += std::to_string(e) + " ";
-    for (const auto& [name, value] : info) about += element(name, escaped(value));
-    const std::string version = element("version", "1.0"), version_1_1 = element("version", "1.1");
-    return xml_record("scidac-private-file-xml", "scidacFile",
-                      version_1_1 + element("spacetime", "4") + element("dims", dims) + element("volfmt", "0"),
-                      message_begin) +
-           xml_record("scidac-file-xml", "haloclineFile", version + element("content", "one Dirac fermion field"),
-                      message_end) +
-           xml_record("scidac-private-record-xml", "scidacRecord",
-                      version_1_1 + element("recordtype", "0") + element("datatype", "USQCD_D3_DiracFermion") +
-                          element("precision", "D") + element("colors", std::to_string(spinor_colours)) +
-                          element("spins", std::to_string(spinor_spins)) +
-                          element("typesize", std::to_string(spinor_components * sizeof(double))) +
-                          element("datacount", "1"),
-                      message_begin) +
-           xml_record("scidac-record-xml", "usqcdPropInfo", version + element("info", about), message_middle) +
+    std::string about;
+    for (const auto& [name, value] : info) about += xml_element(name, escaped(value));
+    return scidac_file_text(extents, "one Dirac fermion field") +
+           lime_xml("scidac-private-record-xml", "scidacRecord",
+                    xml_element("version", "1.1") + xml_element("recordtype", "0") +
+                        xml_element("datatype", "USQCD_D3_DiracFermion") + xml_element("precision", "D") +
+                        xml_element("colors", std::to_string(spinor_colours)) +
+                        xml_element("spins", std::to_string(spinor_spins)) +
+                        xml_element("typesize", std::to_string(spinor_components * sizeof(double))) +
+                        xml_element("datacount", "1"),
+                    message_begin) +
+           lime_xml("scidac-record-xml", "usqcdPropInfo", xml_element("version", "1.0") + xml_element("info", about),
+                    message_middle) +
            lime_head("scidac-binary-data", data_bytes, message_middle);
 }
 

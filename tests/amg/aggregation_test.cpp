@@ -215,7 +215,8 @@ TEST(DefaultBlocks, NeverFail) {
     EXPECT_EQ(amg::default_blocks({7, 5, 3, 4}), (coordinate{7, 5, 3, 2}));
     EXPECT_EQ(amg::default_blocks({14, 22, 26, 34}), (coordinate{7, 11, 13, 17})) << "twice a prime";
     EXPECT_EQ(amg::default_blocks({98, 154, 286, 2018}), (coordinate{7, 7, 11, 1009}));
-    EXPECT_EQ(amg::default_blocks({1, 2, 35, 121}), (coordinate{1, 2, 35, 121}));
+    EXPECT_EQ(amg::default_blocks({9, 15, 21, 25}), (coordinate{3, 3, 3, 5})) << "odd";
+    EXPECT_EQ(amg::default_blocks({1, 2, 35, 121}), (coordinate{1, 2, 5, 11}));
 }
 
 } // namespace

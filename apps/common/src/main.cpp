@@ -22,6 +22,8 @@
 #include <sstream>
 
 namespace halocline::app {
+
+std::string version() { return HALOCLINE_VERSION; }
 namespace {
 
 constexpr std::string_view clear_line = "\r\033[K"; // which shows progress

@@ -304,6 +304,7 @@ status global_sum::operator()(std::span<double> values) noexcept {
 }
 
 void global_sum::or_throw(status s) const {
+    if (s == status::wrong_data && own_count_ > max_values_) throw input_error(pending()); // this rank's own mistake
     if (s != status::ok) job_.fail(s, pending());
 }
 void global_sum::sum_or_throw(std::span<double> values) { or_throw((*this)(values)); }

@@ -12,8 +12,9 @@ namespace halocline::comm {
 struct activity {
     /// Since when (ticks) the rank has been in a destructor of this library; 0: it is not.
     std::atomic<std::uint64_t> closing{0};
-    std::atomic<bool> knows_of_end{false};    ///< has it noticed the end of the job?
-    std::atomic<bool> threw_job_error{false}; ///< was an exception of the job thrown, possibly only on this rank?
+    std::atomic<bool> knows_of_end{false};     ///< has it noticed the end of the job?
+    std::atomic<bool> tells_end_itself{false}; ///< has an exception ended its program, which is told by the program?
+    std::atomic<bool> threw_job_error{false};  ///< was an exception of the job thrown, possibly only on this rank?
     /// Calls of other libraries that may not return, begun and ended: odd while in one.
     std::atomic<std::uint64_t> library_calls{0};
     std::atomic<int> library_call_for{-1}; ///< the peer that such a call needs; -1: several

@@ -8,9 +8,9 @@
 #include <halocline/comm/out_of_memory.hpp>
 #include <halocline/comm/run_job.hpp>
 
-#include <chrono>
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <exception>
 #include <new>
 #include <optional>
@@ -98,6 +98,7 @@ int ended_without_job() {
 
 /// The exception under way, which this rank has thrown.
 int ended_by_exception(job_core& core) {
+    core.own_activity.tells_end_itself.store(true, std::memory_order_relaxed);
     const auto ended_by = [&](const std::string& what, int code) {
         tell_and_give_up(core, core.rank, what);
         return code;

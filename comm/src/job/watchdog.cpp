@@ -89,7 +89,9 @@ bool watchdog::stopped_within(int ms) const {
 
 void watchdog::run() {
     if (!await_death()) return;
-    if (at_once_ && !core_.own_activity.knows_of_end.load(std::memory_order_relaxed)) {
+    const activity& rank = core_.own_activity;
+    if (at_once_ && !rank.knows_of_end.load(std::memory_order_relaxed) &&
+        !rank.tells_end_itself.load(std::memory_order_relaxed)) {
         said_at_once_ = own_report(time::none);
         say(said_at_once_);
     }

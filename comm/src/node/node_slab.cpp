@@ -249,7 +249,9 @@ void node_slab::throw_full(std::size_t bytes) const {
     std::size_t largest = 0;
     for (const auto& [at, size] : free_) largest = std::max(largest, size);
     throw slab_full("slab: need " + amount(bytes) + ", have " + amount(largest) + " in one piece, of " +
-                    mebibytes(bytes_) + "; choose a larger slab (job_options::slab_bytes)");
+                    mebibytes(bytes_) +
+                    "; choose a larger slab ([comm] slab_gib, HALOCLINE_COMM_SLAB_GIB, or "
+                    "job_options::slab_bytes, which these override)");
 }
 
 void node_slab::do_deallocate(void* p, std::size_t, std::size_t) {

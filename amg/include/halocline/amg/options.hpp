@@ -20,7 +20,7 @@
 namespace halocline::amg {
 
 /// Block extents: per dimension the first of 4, 3, 5, 2, 7, 11, 13 and so on (primes) that divides the extent into an
-/// even number of blocks; the whole extent if that is odd, or 2.
+/// even number of blocks, or an odd extent into an odd number; 2 if the extent is 2.
 lattice::coordinate default_blocks(const lattice::coordinate& global);
 
 /// The largest number of test vectors that a block has room for: complex components of one chirality on its sites.
@@ -103,6 +103,7 @@ using progress_callback = std::function<void(const progress&)>;
 struct coarse_costs {
     std::uint64_t solves = 0;     ///< of coarse systems: one in each outer iteration of each system
     std::uint64_t iterations = 0; ///< in all of them
+    std::uint64_t unsolved = 0;   ///< of the solves: ended by the limit of iterations, above the coarse tolerance
     double seconds = 0;           ///< everything below the finest level
     double halo_seconds = 0;      ///< inside start, test and finish of the coarse plans: pack + wait + unpack
     double pack_seconds = 0;

@@ -27,6 +27,9 @@ enum exit_code : int {
     exit_job = 3,     ///< a rank died or a deadline passed
 };
 
+/// Of all programs: "0.1.0".
+std::string version();
+
 /// This rank's run of a program.
 class program {
   public:

@@ -55,7 +55,8 @@ class global_sum {
     /// group, and to one, seldom two, per level above.
     [[nodiscard]] status operator()(std::span<double> values) noexcept;
     /// operator(), for code outside hot loops: a bad status becomes an exception.
-    /// Err: rank_failure or job_error, naming the rank that failed and what this one was waiting for.
+    /// Err: input_error: more values than the sum was made for; rank_failure or job_error, naming the rank that failed
+    ///      and what this one was waiting for.
     void sum_or_throw(std::span<double> values);
     /// operator() in two halves, like MPI_Iallreduce and MPI_Wait. start() reads `values`, which may change afterwards;
     /// finish() writes the sum into its argument. In between, every wait and test() of this rank, on whatever object and

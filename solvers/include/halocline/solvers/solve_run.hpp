@@ -56,7 +56,7 @@ class solve_run {
     /// until the residual meets the tolerance or there is no point in going on.
     /// `cycle` returns a cycle_end, and may overwrite r. `undo` makes x what it was when the last cycle began, if that
     /// was not at x = 0; false: it can't. A last cycle that made the residual grow is undone when the solve is given
-    /// up.
+    /// up; an x that is worse than 0 becomes 0, if the solve began there.
     template <class V, vector_space<V> S, class A, class Cycle, class Undo = keeps_no_start>
     [[nodiscard]] solve_report repeat(S& space, A& a, const V& b, V& x, V& r, Cycle&& cycle, Undo&& undo = {}) {
         double rho = 0;
@@ -109,10 +109,15 @@ class solve_run {
                 if (from_zero_) space.set_zero(x);
                 if (from_zero_ || undo()) report.relative_residual = last_start_ / b_norm_;
             }
+            if (report.relative_residual > 1 && !options_.use_initial_guess) { // worse than nothing
+                space.set_zero(x);
+                report.relative_residual = 1;
+            }
             return over;
         }
         if (report.iterations > 0) ++report.restarts;
         last_start_ = rho;
+        if (first_ == std::numeric_limits<double>::infinity()) first_ = rho;
         from_zero_ = std::exchange(x_is_zero_, false);
         return std::nullopt;
     }
@@ -145,7 +150,7 @@ class solve_run {
     }
 
   private:
-    static constexpr double most_growth = 10; ///< of ||r|| in a cycle; near the last digit it may double
+    static constexpr double most_growth = 10; ///< of ||r|| in a cycle, or in all; near the last digit it may double
 
     /// Records ||b - A x||, just computed; true if the solve has converged.
     [[nodiscard]] bool record_true_residual(double rho) noexcept {
@@ -161,7 +166,7 @@ class solve_run {
         if (last_ == cycle_end::breakdown || (last_ == cycle_end::closed && rho > 0.5 * last_start_))
             return solve_status::breakdown;
         // These methods never make a residual grow but by rounding. If A is singular, it may grow in each cycle.
-        if (rho > most_growth * last_start_) return solve_status::breakdown;
+        if (rho > most_growth * last_start_ || rho > most_growth * first_) return solve_status::breakdown;
         if (used_up()) return solve_status::max_iterations;
         if (cycles_.record(rho, report.iterations)) return solve_status::stagnated;
         return std::nullopt;
@@ -185,6 +190,7 @@ class solve_run {
     double b_norm_ = 0; ///< ||b||
     cycle_end last_ = cycle_end::length;
     double last_start_ = std::numeric_limits<double>::infinity(); ///< ||r|| where the last cycle began
+    double first_ = std::numeric_limits<double>::infinity();      ///< and where the first one did
     bool x_is_zero_, from_zero_ = false;
     stagnation_watch cycles_; ///< over true residuals
     stopwatch watch_;
