@@ -122,7 +122,7 @@ void near_window_end::copy_offered(std::uint64_t step) noexcept {
         // after the copy, as with a sequence lock.
         const bool copied = source_.read(request_.buffer + start, start, n);
         std::atomic_thread_fence(std::memory_order_acquire);
-        if (!copied || shm_channel::closed(*channel_->line())) refused_ = true;
+        if (!copied || channel_->line()->closed()) refused_ = true;
     };
     copied_here_ += copy_pieces(helped_->next, helped_->offered.bytes, read);
     helped_->received.store(copied_here_ | (refused_ ? helped_copy::refused : 0), std::memory_order_release);

@@ -102,7 +102,7 @@ class near_window_end {
 
     void send_token(std::uint64_t step) noexcept { channel_->send(step, no_stamp); }
     [[nodiscard]] bool arrived(std::uint64_t step) const noexcept {
-        return channel_->arrived(step) && (!lacks_pieces() || shm_channel::closed(*channel_->line()));
+        return channel_->arrived(step) && (!lacks_pieces() || channel_->line()->closed());
     }
     void help(std::uint64_t step) noexcept {
         if (helped_ != nullptr && step != last_helped_ && helped_->offered.step.load(std::memory_order_acquire) == step)

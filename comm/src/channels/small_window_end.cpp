@@ -21,7 +21,7 @@ small_window_end::small_window_end(job_core& core, const window_request& r, keye
 small_window_end::~small_window_end() {
     if (core_.in_forked_child()) return;
     const closing_scope closing(core_.own_activity);
-    if (remote_line_ != nullptr) remote_line_->half[1].end.store(last_ + 1, std::memory_order_release);
+    if (remote_line_ != nullptr) remote_line_->say_farewell(last_ + 1);
     if (peer_never_connects_) return; // nobody will say farewell
     park_until_farewell(core_, block_, std::move(never_connected_));
 }

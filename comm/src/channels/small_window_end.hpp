@@ -9,8 +9,8 @@
 #include "job/slab_block.hpp"
 #include "node/short_copy.hpp"
 
+#include <halocline/comm/detail/control_line.hpp>
 #include <halocline/comm/detail/prefetch.hpp>
-#include <halocline/comm/detail/shm_channel.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -156,7 +156,7 @@ class small_window_end {
     [[nodiscard]] control_line& line() const noexcept { return *reinterpret_cast<control_line*>(block_.start()); }
     [[nodiscard]] const line_label& token_line() const noexcept { return line().half[0]; }
     /// The peer's farewell: the first step that it won't begin, or whose message won't come; 0: none yet.
-    [[nodiscard]] std::uint64_t end() const noexcept { return line().half[1].end.load(std::memory_order_acquire); }
+    [[nodiscard]] std::uint64_t end() const noexcept { return line().end(); }
     /// Receiver: has the peer said farewell before it sent that step's message?
     [[nodiscard]] bool ended(std::uint64_t step) const noexcept {
         const std::uint64_t e = end();

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parked_memory.hpp"
 
-#include <halocline/comm/detail/shm_channel.hpp>
-
 #include <algorithm>
 
 namespace halocline::comm {
@@ -10,8 +8,7 @@ namespace {
 
 /// True if nobody will write into it any more.
 bool is_quiet(const parked_block& block, const keyed_letters& letters) noexcept {
-    const bool is_left =
-        std::ranges::all_of(block.lines, [](const control_line* l) { return shm_channel::closed(*l); });
+    const bool is_left = std::ranges::all_of(block.lines, &control_line::closed);
     return (is_left || (block.or_letter && letters.find(*block.or_letter) != nullptr)) &&
            std::ranges::all_of(block.exposed, [](const auto& e) { return e.use_count() <= 1; });
 }

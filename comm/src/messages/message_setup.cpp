@@ -114,7 +114,6 @@ void message_engine::connect_shm() {
                                                slab.offset_of(own.box), own.in_one_piece, probe.card()}));
     }
     cards = job_.exchange(near_, cards);
-    const std::uint32_t id = core.next_plan_id++;
     const path wish = core.options.path;
     const costs c = core.ranks > 1 && leaves_streaming(wish) ? measured_costs(job_) : unmeasured_costs();
     const receiving_policy receiving(wish, c, core_.options);
@@ -127,7 +126,7 @@ void message_engine::connect_shm() {
                                    reinterpret_cast<link_layout*>(base + card.link),
                                    reinterpret_cast<outbox*>(base + card.box), card.in_one_piece};
         const peer_memory memory(core, peer, card.probe, core_.options.read_processes);
-        link_to(peer).shm.emplace(core_, matching_, peer, (*memory_)[i], theirs, memory, receiving, sending, id);
+        link_to(peer).shm.emplace(core_, matching_, peer, (*memory_)[i], theirs, memory, receiving, sending);
     }
     job_.barrier(); // the probes have been read
 }

@@ -14,13 +14,11 @@ constexpr std::uint32_t patience = 1000;
 } // namespace
 
 shm_link::shm_link(messenger_core& core, matching& m, int peer, message_place own, message_place theirs,
-                   const peer_memory& memory, const receiving_policy& receiving, const sending_policy& sending,
-                   std::uint32_t id)
+                   const peer_memory& memory, const receiving_policy& receiving, const sending_policy& sending)
     : in_(*own.link, *theirs.link, theirs.in_one_piece), out_(*theirs.link, *own.link, own.in_one_piece), core_(core),
-      matching_(m), peer_(peer), bell_(theirs.bell),
-      farewell_(0, peer, id, 0, 0, reinterpret_cast<std::byte*>(&theirs.link->farewell),
-                reinterpret_cast<std::byte*>(&own.link->farewell)),
-      incoming_(core, peer, theirs, memory, receiving), outgoing_(core, peer, own, memory, sending) {}
+      matching_(m), peer_(peer), bell_(theirs.bell), own_line_(&own.link->farewell),
+      their_line_(&theirs.link->farewell), incoming_(core, peer, theirs, memory, receiving),
+      outgoing_(core, peer, own, memory, sending) {}
 
 bool shm_link::try_send_without_bell(message_operation& s) noexcept {
     if (core_.is_immediate(s.bytes)) {
@@ -135,11 +133,6 @@ void shm_link::discard(unexpected_message& m) noexcept {
     incoming_.discard(announcement_in(m.payload()));
     matching_.remove(m);
     ++core_.counts.withdrawn;
-}
-
-const control_line* shm_link::close() noexcept {
-    farewell_.close();
-    return farewell_.line();
 }
 
 } // namespace halocline::comm

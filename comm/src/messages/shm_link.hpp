@@ -9,8 +9,8 @@
 #include "shm_incoming.hpp"
 #include "shm_outgoing.hpp"
 
+#include <halocline/comm/detail/control_line.hpp>
 #include <halocline/comm/detail/pause.hpp>
-#include <halocline/comm/detail/shm_channel.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -22,10 +22,9 @@ namespace halocline::comm {
 
 class shm_link {
   public:
-    /// `own` and `theirs`: for each other, in the two ranks' slabs. `id`: the messenger's, same on every rank.
+    /// `own` and `theirs`: for each other, in the two ranks' slabs.
     shm_link(messenger_core& core, matching& m, int peer, message_place own, message_place theirs,
-             const peer_memory& memory, const receiving_policy& receiving, const sending_policy& sending,
-             std::uint32_t id);
+             const peer_memory& memory, const receiving_policy& receiving, const sending_policy& sending);
 
     // Defined in the class so that they are inlined: an immediate message takes nothing else.
     /// Sends an immediate message.  False: no room yet.
@@ -90,8 +89,11 @@ class shm_link {
         incoming_.abandon();
     }
     /// The last call: says farewell. Returns the line on which the peer's farewell will arrive.
-    const control_line* close() noexcept;
-    [[nodiscard]] bool peer_has_left() const noexcept { return shm_channel::closed(*farewell_.line()); }
+    const control_line* close() noexcept {
+        their_line_->say_farewell(1);
+        return own_line_;
+    }
+    [[nodiscard]] bool peer_has_left() const noexcept { return own_line_->closed(); }
     [[nodiscard]] std::string describe() const { return incoming_.describe() + outgoing_.describe(); }
 
   private:
@@ -165,7 +167,7 @@ class shm_link {
     matching& matching_;
     int peer_;
     message_bell* bell_;                                      ///< the peer's
-    shm_channel farewell_;                                    ///< nothing else goes through it
+    control_line *own_line_, *their_line_;                    ///< for farewells, and nothing else
     std::uint64_t taken_at_announcement_ = ~std::uint64_t{0}; ///< in_.taken() at the last announcement
     // Large messages. Outgoing ones last, because they take 2 KiB.
     shm_incoming incoming_;

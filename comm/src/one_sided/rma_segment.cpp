@@ -215,7 +215,7 @@ void rma_segment::poll() noexcept {
         if (peer.bulk) poll_direct(peer);
         status s = peer.far->take([&](const far_item& r, std::span<const std::byte> b) { return apply(peer, r, b); });
         peer.far->push();
-        if (s == status::aborted) peer.mine->half[1].end.store(1, std::memory_order_release);
+        if (s == status::aborted) peer.mine->say_farewell(1);
         if (s == status::peer_died) s = job.core().lost(peer.rank, peer.far->trouble());
         if (s != status::ok && s != status::aborted && state_ == status::ok) state_ = s;
     }
@@ -233,7 +233,7 @@ rma_segment::~rma_segment() {
     for (const neighbour& peer : neighbours) {
         if (peer.bulk) peer.bulk->give_up(0); // puts that were not looked at never will be
         if (peer.far) continue;               // its channels say farewell
-        for (line_label& half : peer.theirs->half) half.end.store(1, std::memory_order_release);
+        peer.theirs->say_farewell(1);
         parked.lines.push_back(peer.mine);
     }
     neighbours.clear(); // their links call libraries, too

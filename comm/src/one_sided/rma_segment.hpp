@@ -67,9 +67,7 @@ class rma_segment {
         return peer.mine->half[half].epoch.load(std::memory_order_acquire);
     }
     /// True if the neighbour has said farewell; everything it reported before is then visible.
-    [[nodiscard]] static bool left(const neighbour& peer) noexcept {
-        return peer.mine->half[1].end.load(std::memory_order_acquire) != 0;
-    }
+    [[nodiscard]] static bool left(const neighbour& peer) noexcept { return peer.mine->closed(); }
 
     /// Writes into the neighbour's payload. False: there is no room in frames now.
     /// Pre: far: bytes.size() <= far_link::most.

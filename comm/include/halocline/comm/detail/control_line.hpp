@@ -48,6 +48,21 @@ static_assert(sizeof(line_label) == 128);
 
 struct alignas(128) control_line {
     line_label half[2];
+
+    /// The sender's last word: nothing is written to the receiver's memory afterwards, so the receiver may reuse it. The
+    /// labels stay unchanged, because it may not have read them.  `first`: the first epoch that will not come.
+    void say_farewell(std::uint64_t first) noexcept {
+        for (line_label& label : half) label.end.store(first, std::memory_order_release);
+        // What this rank writes into its buffers from now on is not seen before the farewell (near_window_end.cpp,
+        // joint_channel.hpp).
+        std::atomic_thread_fence(std::memory_order_release);
+    }
+    /// That epoch; 0: no farewell yet.
+    [[nodiscard]] std::uint64_t end() const noexcept {
+        return half[1].end.load(std::memory_order_acquire); // written last
+    }
+    /// Has the sender said farewell?
+    [[nodiscard]] bool closed() const noexcept { return end() != 0; }
 };
 static_assert(sizeof(control_line) == 256);
 

@@ -61,7 +61,7 @@ class shm_direct_channel : public shm_channel {
         return free >= epoch && free != farewell;
     }
     [[nodiscard]] std::uint32_t peer_field() const noexcept { return local_free_->field_index; }
-    [[nodiscard]] bool given(std::uint64_t epoch) const noexcept { return last_ >= epoch || closed(*line()); }
+    [[nodiscard]] bool given(std::uint64_t epoch) const noexcept { return last_ >= epoch || line()->closed(); }
     [[nodiscard]] bool sent(std::uint64_t epoch) const noexcept { return given(epoch); }
 
     /// See shm_channel. A peer that is copying at this moment writes into memory that is kept until its farewell.

@@ -98,7 +98,7 @@ class copied_by_both : public Channel {
         // A sender that waited for these pieces can't have left yet. One that has may have freed its field meanwhile.
         // The fence: look only after the copies, as with a sequence lock.
         std::atomic_thread_fence(std::memory_order_acquire);
-        if (Channel::closed(*this->line())) spoilt_ = true;
+        if (this->line()->closed()) spoilt_ = true;
         helped_ += taken;
         in_->copied.store(helped_, std::memory_order_release);
     }

@@ -112,19 +112,8 @@ class shm_channel {
     [[nodiscard]] std::size_t send_bytes() const noexcept { return send_bytes_; }
     [[nodiscard]] std::size_t receive_bytes() const noexcept { return receive_bytes_; }
 
-    /// Says farewell: a peer that waits for the next epoch gets status::aborted. Nothing is written to the peer's
-    /// memory afterwards, so the peer may reuse it. The last two labels stay unchanged, because the peer may not have
-    /// read them.
-    void close() noexcept {
-        for (line_label& label : remote_.line->half) label.end.store(last_ + 1, std::memory_order_release);
-        // What this rank writes into its buffers from now on is not seen before the farewell (near_window_end.cpp,
-        // joint_channel.hpp).
-        std::atomic_thread_fence(std::memory_order_release);
-    }
-    /// True if the sender into this line has said farewell.
-    [[nodiscard]] static bool closed(const control_line& line) noexcept {
-        return line.half[1].end.load(std::memory_order_acquire) != 0; // written last
-    }
+    /// Says farewell: a peer that waits for the next epoch gets status::aborted.
+    void close() noexcept { remote_.line->say_farewell(last_ + 1); }
 
   protected:
     static constexpr std::uint64_t farewell = std::numeric_limits<std::uint64_t>::max(); // as an epoch: never comes
