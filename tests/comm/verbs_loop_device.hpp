@@ -264,7 +264,7 @@ struct loop_pair {
         world.connect(addresses, rank);
         halocline::comm::verbs_channel channel(world, *std::pmr::new_delete_resource(), 0, 1 - rank, plan, bytes,
                                                bytes);
-        halocline::comm::verbs_channel::complete(world, plan);
+        world.complete(plan);
         return channel;
     }
 };

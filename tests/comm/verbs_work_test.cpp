@@ -468,7 +468,7 @@ struct direct_pair {
         auto fields = std::make_shared<direct_memory>(slab);
         for (int n = 0; n < 2; ++n) fields->add(field(rank, n), world.expose({field(rank, n), field_bytes}));
         verbs_direct_channel channel(world, *std::pmr::new_delete_resource(), 0, 1 - rank, 1, writes, fields);
-        verbs_direct_channel::complete(world, 1);
+        world.complete(1);
         return channel;
     }
 };
@@ -551,7 +551,7 @@ struct window_pair {
             memory->add(place, world.expose({place, most}));
         }
         verbs_window_channel channel(world, *std::pmr::new_delete_resource(), sends ? 1 : 0, 1, sends, most, memory);
-        verbs_window_channel::complete(world, 1);
+        world.complete(1);
         return channel;
     }
 };
@@ -632,7 +632,7 @@ struct plan_of_two {
             world.connect(addresses, rank);
             for (std::size_t i = 0; i < 2; ++i)
                 (rank == 0 ? to : from).emplace_back(world, memory, i, 1 - rank, 1, 64, 64);
-            verbs_channel::complete(world, 1);
+            world.complete(1);
         }
         for (std::size_t i = 0; i < 2; ++i) {
             to[i].connect(from[i].card());

@@ -158,7 +158,8 @@ class channel_setup {
                 lane.emplace_back(world, *core_.memory, i, r.peer, plan_id_, r.send_bytes, r.receive_bytes);
         });
         if (lane.empty()) return;
-        if constexpr (requires { &C::complete; }) C::complete(world_of<C>(core_), plan_id_);
+        auto& world = world_of<C>(core_);
+        if constexpr (requires { world.complete(plan_id_); }) world.complete(plan_id_);
         for (const C& c : lane) cards_[c.index()] = c.card();
     }
     /// Makes the control lines in the block; the card gives their position.

@@ -65,7 +65,8 @@ class network_window_end {
     network_window_end(connection_core& c, const window_request& r, std::uint32_t number, std::uint32_t id,
                        Channel channel)
         : connection_(c), request_(r), number_(number), core_(c.job.core()), channel_(std::move(channel)) {
-        if constexpr (requires { &Channel::complete; }) Channel::complete(world_of<Channel>(core_), id);
+        auto& world = world_of<Channel>(core_);
+        if constexpr (requires { world.complete(id); }) world.complete(id);
     }
     ~network_window_end() {
         const closing_scope closing(core_.own_activity);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "network/direct_memory.hpp"
+#include "network/network_window_channel.hpp"
 #include "network_window_end.hpp"
 
 #include <memory>

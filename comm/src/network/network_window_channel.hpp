@@ -75,8 +75,6 @@ class verbs_window_channel : public network_window_channel<verbs_world, verbs_en
   public:
     static constexpr const char* transport = "verbs";
     using network_window_channel::network_window_channel;
-    /// See verbs_channel::complete().
-    static void complete(verbs_world& world, std::uint32_t plan_id) { verbs_channel::complete(world, plan_id); }
 };
 
 } // namespace halocline::comm

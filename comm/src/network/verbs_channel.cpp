@@ -11,9 +11,6 @@ template class network_channel<verbs_world, verbs_end>;
 template class network_direct_channel<verbs_world, verbs_end>;
 template class network_window_channel<verbs_world, verbs_end>;
 
-void verbs_direct_channel::complete(verbs_world& world, std::uint32_t plan_id) { world.complete(plan_id); }
-void verbs_channel::complete(verbs_world& world, std::uint32_t plan_id) { world.complete(plan_id); }
-
 std::uint64_t verbs_channel::receives() const noexcept { return end_->receives; }
 std::uint64_t verbs_channel::completions() const noexcept { return end_->completions; }
 

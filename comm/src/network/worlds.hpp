@@ -5,7 +5,6 @@
 
 #include "job/job_core.hpp"
 #include "mpi/world.hpp"
-#include "network_window_channel.hpp"
 #include "ofi/world.hpp"
 #include "verbs/world.hpp"
 
@@ -20,20 +19,18 @@
 
 namespace halocline::comm {
 
-template <class Channel, class... Others>
-inline constexpr bool is_any_of = (std::same_as<Channel, Others> || ...);
-
 /// The world in which channels of that type are made.
 template <class Channel>
 [[nodiscard]] auto& world_of(const job_core& core) {
-    if constexpr (is_any_of<Channel, verbs_channel, verbs_direct_channel, verbs_window_channel>) {
+    using world = typename Channel::world_type;
+    if constexpr (std::same_as<world, verbs_world>) {
         return *core.networks.verbs;
-    } else if constexpr (is_any_of<Channel, ofi_channel, ofi_direct_channel, ofi_window_channel>) {
+    } else if constexpr (std::same_as<world, ofi_world>) {
         return *core.networks.ofi;
-    } else if constexpr (std::same_as<Channel, mpi_channel>) {
+    } else if constexpr (std::same_as<world, mpi_world>) {
         return *core.networks.mpi;
     } else {
-        static_assert(std::same_as<Channel, mock_channel>);
+        static_assert(std::same_as<world, mock_world>);
         static mock_world nothing; // has no state
         return nothing;
     }

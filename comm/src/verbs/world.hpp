@@ -87,8 +87,8 @@ class verbs_world {
     /// An end with memory that the peer may write.  Err: job_error; what `memory` throws.
     [[nodiscard]] verbs_end& open(std::pmr::memory_resource& memory, int peer, std::uint32_t plan_id,
                                   std::size_t send_bytes, std::size_t receive_bytes);
-    /// Makes the completion queue of that plan, large enough for all ends opened for it, and their queue pairs.  Err:
-    /// job_error.
+    /// Makes the completion queue of that plan, large enough for all ends opened for it, and their queue pairs: before
+    /// card().  Err: job_error.
     void complete(std::uint32_t plan_id);
     /// This end's part of its channel's card; connect() takes the other end's.  Err: job_error.
     [[nodiscard]] std::string card(const verbs_end& end) const;

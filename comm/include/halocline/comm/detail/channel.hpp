@@ -38,11 +38,11 @@ concept channel = std::movable<C> && requires(C& c, const C& view, std::uint64_t
 
 /// A channel between ranks that can't map each other's memory (channels without cards are joined through mapped slabs).
 /// Set-up, in this order:
-///   C(world, …)               makes this rank's end, in its world of the transport
-///   complete(world, plan id)  only for transports that make something for all ends of a plan together
-///   card()                    what the peer's end needs in order to connect; the two ends swap cards
-///   connect(peer's card)      or connect_all(lane, cards), if the order among a plan's ends matters
-///   connected()               polled until it is true
+///   C(world, …)              makes this rank's end, in its world of the transport
+///   world.complete(plan id)  only for transports that make something for all ends of a plan together
+///   card()                   what the peer's end needs in order to connect; the two ends swap cards
+///   connect(peer's card)     or connect_all(lane, cards), if the order among a plan's ends matters
+///   connected()              polled until it is true
 // clang-format off
 template <class C>
 concept carded_channel = std::movable<C> && requires(C& c, const C& view, const std::string& card) {

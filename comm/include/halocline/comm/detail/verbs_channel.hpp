@@ -19,9 +19,6 @@ class verbs_channel : public network_channel<verbs_world, verbs_end> {
   public:
     static constexpr const char* transport = "verbs";
     using network_channel::network_channel;
-    /// Makes the completion queue and the queue pairs of a plan, once all of its ends here exist: before card(). Local.
-    /// Err: job_error.
-    static void complete(verbs_world& world, std::uint32_t plan_id);
     /// Receives posted at this end, and completions taken.
     [[nodiscard]] std::uint64_t receives() const noexcept;
     [[nodiscard]] std::uint64_t completions() const noexcept;
@@ -33,8 +30,6 @@ class verbs_direct_channel : public network_direct_channel<verbs_world, verbs_en
   public:
     static constexpr const char* transport = "verbs";
     using network_direct_channel::network_direct_channel;
-    /// See verbs_channel::complete().
-    static void complete(verbs_world& world, std::uint32_t plan_id);
 };
 static_assert(rdma_channel<verbs_direct_channel> && carded_channel<verbs_direct_channel>);
 static_assert(!channel<verbs_direct_channel>);
