@@ -3,7 +3,6 @@
 
 #include "control/wire_format.hpp"
 #include "node/peer_stores.hpp"
-#include "park_until_farewell.hpp"
 
 #include <halocline/comm/detail/claim_lines.hpp>
 #include <halocline/comm/detail/shared_copy.hpp>
@@ -52,7 +51,10 @@ near_window_end::~near_window_end() {
         if (peer_accesses_buffer_) core_.memory->unpin(request_.buffer);
         return;
     }
-    park_until_farewell(core_, block_, std::move(never_connected_), peer_accesses_buffer_ ? request_.buffer : nullptr);
+    parked_block until{.lines = {reinterpret_cast<const control_line*>(block_.start())},
+                       .or_letter = std::move(never_connected_)};
+    if (peer_accesses_buffer_) until.pinned.push_back(request_.buffer);
+    block_.park(std::move(until));
 }
 
 void near_window_end::tell(wire_writer& card) const {

@@ -2,7 +2,6 @@
 #include "small_window_end.hpp"
 
 #include "job/peer_memory.hpp"
-#include "park_until_farewell.hpp"
 
 #include <new>
 #include <utility>
@@ -23,7 +22,7 @@ small_window_end::~small_window_end() {
     const closing_scope closing(core_.own_activity);
     if (remote_line_ != nullptr) remote_line_->say_farewell(last_ + 1);
     if (peer_never_connects_) return; // nobody will say farewell
-    park_until_farewell(core_, block_, std::move(never_connected_));
+    block_.park({.lines = {&line()}, .or_letter = std::move(never_connected_)});
 }
 
 void small_window_end::tell(wire_writer& card) const { card.number(place_of(core_, block_.start()).address); }

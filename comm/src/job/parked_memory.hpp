@@ -19,7 +19,7 @@ namespace halocline::comm {
 struct parked_block {
     void* start = nullptr;
     std::size_t bytes = 0;
-    std::vector<const control_line*> lines;             ///< on which the farewells arrive
+    std::vector<const control_line*> lines{};           ///< on which the farewells arrive
     std::vector<const void*> pinned{};                  ///< other slab memory that peers may write until then
     std::vector<std::shared_ptr<const void>> exposed{}; ///< memory exposed over networks, until nobody else holds it
     std::optional<keyed_letters::name> or_letter{};     ///< by which a peer that knows no such line takes its leave

@@ -35,8 +35,14 @@ class slab_block {
     }
 
     [[nodiscard]] std::byte* start() const noexcept { return start_; }
-    /// Hands the block over, to be parked: peers may write it until they have said farewell.
+    /// Hands the block over, to be parked.
     [[nodiscard]] parked_block release() noexcept { return {std::exchange(start_, nullptr), bytes_, {}}; }
+    /// Parks the block: peers may write it until they have said farewell, as `until` describes it.
+    void park(parked_block until) {
+        until.start = std::exchange(start_, nullptr);
+        until.bytes = bytes_;
+        core_->park(std::move(until));
+    }
 
   private:
     slab_block(job_core& core, std::size_t bytes, void* start)

@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <new>
-#include <utility>
 #include <vector>
 
 namespace halocline::comm {
@@ -53,10 +52,7 @@ class message_memory {
     void park(const std::vector<const control_line*>& farewells) {
         if (links_.start() == nullptr) return;
         core_.memory->pin(boxes_.start());
-        parked_block parked = links_.release();
-        parked.lines = farewells;
-        parked.pinned = {boxes_.start()};
-        core_.park(std::move(parked));
+        links_.park({.lines = farewells, .pinned = {boxes_.start()}});
         boxes_ = {}; // given back to the slab, which keeps it as long as it is pinned
     }
 

@@ -228,16 +228,16 @@ rma_segment::~rma_segment() {
         return;
     }
     const closing_scope closing(job.core().own_activity);
-    parked_block parked = block_.release();
-    for (auto& [transport, memory] : exposed_) parked.exposed.push_back(std::move(memory));
+    parked_block until;
+    for (auto& [transport, memory] : exposed_) until.exposed.push_back(std::move(memory));
     for (const neighbour& peer : neighbours) {
         if (peer.bulk) peer.bulk->give_up(0); // puts that were not looked at never will be
         if (peer.far) continue;               // its channels say farewell
         peer.theirs->say_farewell(1);
-        parked.lines.push_back(peer.mine);
+        until.lines.push_back(peer.mine);
     }
     neighbours.clear(); // their links call libraries, too
-    job.core().park(std::move(parked));
+    block_.park(std::move(until));
 }
 
 } // namespace halocline::comm
