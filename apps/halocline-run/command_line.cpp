@@ -4,6 +4,7 @@
 #include "control/host_addresses.hpp"
 
 #include <halocline/base/error.hpp>
+#include <halocline/comm/detail/launch.hpp>
 #include <halocline/comm/option_keys.hpp>
 
 #include <CLI/CLI.hpp>
@@ -60,7 +61,7 @@ constexpr const char* usage =
 [[noreturn]] void print_and_exit(const char* text) {
     if (std::fputs(text, stdout) >= 0 && std::fflush(stdout) == 0) std::exit(0);
     std::perror("halocline-run: standard output can't be written");
-    std::exit(1);
+    std::exit(comm::launch::failed);
 }
 
 template <class T>

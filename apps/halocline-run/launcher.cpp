@@ -24,7 +24,7 @@
 
 namespace halocline::app {
 
-using comm::launch::rank_lost;
+using comm::launch::bad_input, comm::launch::job_ended;
 
 namespace {
 
@@ -61,7 +61,7 @@ int launcher::run() {
         if (!h->trouble().empty()) std::fprintf(stderr, "halocline-run: %s\n", h->trouble().c_str());
     if (lost_output_ != 0 && lost_output_ != EPIPE) { // a reader that left has read enough
         std::fprintf(stderr, "halocline-run: standard output can't be written: %s\n", std::strerror(lost_output_));
-        if (exit_code_ == 0) exit_code_ = 1;
+        if (exit_code_ == 0) exit_code_ = comm::launch::failed;
     }
     return in_trouble() ? bad_input : exit_code_;
 }
@@ -200,7 +200,7 @@ void launcher::meet() {
 template <class Predicate>
 const launcher::rank_state* launcher::first_to_end(Predicate is_meant) const {
     const rank_state* first = nullptr;
-    const auto place = [](const rank_state& r) { return std::pair(r.how->code == rank_lost, r.ended_as); };
+    const auto place = [](const rank_state& r) { return std::pair(r.how->code == job_ended, r.ended_as); };
     for (const rank_state& r : ranks_)
         if (r.how && is_meant(r) && (first == nullptr || place(r) < place(*first))) first = &r;
     return first;
@@ -244,9 +244,9 @@ void launcher::report_end(int rank, const ending& how) {
 
 void launcher::take_exit_code(const ending& how) {
     const bool crashed = how.signal != 0 && !is_interruption(how.signal);
-    const bool of_its_own = how.code != rank_lost && !crashed;
-    if (exit_code_ == 0 || (code_of_crash_ && how.code == rank_lost) ||
-        (exit_code_ == rank_lost && !cause_known_ && of_its_own)) {
+    const bool of_its_own = how.code != job_ended && !crashed;
+    if (exit_code_ == 0 || (code_of_crash_ && how.code == job_ended) ||
+        (exit_code_ == job_ended && !cause_known_ && of_its_own)) {
         exit_code_ = how.code;
         code_of_crash_ = crashed;
     }
@@ -266,7 +266,7 @@ void launcher::keep_time() {
     if (deadline_ && now >= *deadline_) {
         std::fprintf(stderr, "halocline-run: not done after %g s (--timeout); %s\n", settings_.timeout,
                      anybody_runs() ? "ending all ranks" : "all ranks have ended, but their output is not read");
-        if (exit_code_ == 0) exit_code_ = rank_lost;
+        if (exit_code_ == 0) exit_code_ = job_ended;
         cause_known_ = true;
         told_to_end_ = true;
         deadline_.reset();

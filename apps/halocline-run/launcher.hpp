@@ -31,8 +31,6 @@ class launcher final : public rank_events {
     void printed(std::string_view text) override;
     [[nodiscard]] bool has_room() const override;
 
-    static constexpr int bad_input = 2;
-
   private:
     using clock_type = std::chrono::steady_clock;
 

@@ -6,6 +6,7 @@
 #include "launcher.hpp"
 
 #include <halocline/base/error.hpp>
+#include <halocline/comm/detail/launch.hpp>
 #include <halocline_app/standard_streams.hpp>
 
 #include <cstdio>
@@ -20,9 +21,9 @@ int main(int argc, char** argv) {
         return app::launcher(app::parse(argc, argv)).run();
     } catch (const input_error& e) {
         std::fprintf(stderr, "halocline-run: %s\n", e.what());
-        return app::launcher::bad_input;
+        return comm::launch::bad_input;
     } catch (const std::exception& e) {
         std::fprintf(stderr, "halocline-run: %s\n", e.what());
-        return 1;
+        return comm::launch::failed;
     }
 }

@@ -5,6 +5,7 @@
 #include "send_queued.hpp"
 
 #include <halocline/base/error.hpp>
+#include <halocline/comm/detail/launch.hpp>
 
 #include <algorithm>
 #include <array>
@@ -22,7 +23,6 @@ namespace halocline::app {
 
 namespace {
 
-constexpr int host_lost = 3;                // exit code of its ranks
 constexpr std::size_t longest_line = 65536; // of those that are kept together
 
 std::string working_directory() {
@@ -200,7 +200,8 @@ void remote_host::gone() {
 void remote_host::lost(const std::string& why) {
     for (std::size_t i = 0; i < running_.size(); ++i) {
         if (!running_[i]) continue;
-        rank_ended(first_ + static_cast<int>(i), {0, host_lost, 0, "is lost with its host " + name_ + ": " + why});
+        rank_ended(first_ + static_cast<int>(i),
+                   {0, comm::launch::job_ended, 0, "is lost with its host " + name_ + ": " + why});
     }
 }
 

@@ -5,6 +5,7 @@
 
 #include <halocline/base/error.hpp>
 #include <halocline/comm/bad_input.hpp>
+#include <halocline/comm/detail/launch.hpp>
 #include <halocline/comm/out_of_memory.hpp>
 #include <halocline/comm/run_job.hpp>
 
@@ -21,7 +22,7 @@
 namespace halocline::comm {
 namespace {
 
-constexpr int failed = 1, bad_input = 2, job_ended = 3;
+using launch::bad_input, launch::failed, launch::job_ended;
 
 constexpr int nobody = -1; // need be named
 constexpr const char* unknown = "an exception of unknown type";

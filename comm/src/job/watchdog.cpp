@@ -159,7 +159,7 @@ void watchdog::report_and_exit() {
     reporting_.lock();
     const std::string report = report_of_rank_.empty() ? own_report(time::enough) : report_of_rank_;
     if (report != said_at_once_) say(report);
-    _exit(launch::rank_lost);
+    _exit(launch::job_ended);
 }
 
 /// A rank that halocline-run itself has started is killed together with it, or has ended; this one was started by such
@@ -167,7 +167,7 @@ void watchdog::report_and_exit() {
 void watchdog::end_without_launcher() {
     say("rank " + std::to_string(core_.rank) + " (pid " + std::to_string(process_) +
         "): halocline-run has ended, or the process that it started as this rank; this process ends, too");
-    _exit(launch::rank_lost);
+    _exit(launch::job_ended);
 }
 
 std::string watchdog::own_report(time given) const {

@@ -69,7 +69,7 @@ class watched_joining {
             }
             if (is_over_by(deadline)) return;
             told(deadline, "that is the deadline ([faults] deadline_ms), and ends this rank");
-            _exit(launch::rank_lost);
+            _exit(launch::job_ended);
         });
     }
 

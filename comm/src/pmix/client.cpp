@@ -25,7 +25,7 @@ void end_without_launcher(std::size_t, pmix_status_t, const pmix_proc_t*, pmix_i
                           std::size_t, pmix_event_notification_cbfunc_fn_t, void*) {
     constexpr std::string_view words = "halocline: the launcher of this job has ended (its PMIx server is gone)\n";
     [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, words.data(), words.size());
-    _exit(launch::rank_lost);
+    _exit(launch::job_ended);
 }
 
 /// The library and this process's place in its namespace. PMIx allows one client per process: made once, left at exit.

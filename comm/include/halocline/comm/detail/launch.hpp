@@ -31,8 +31,8 @@ inline constexpr const char* others_variables[]{"OMPI_COMM_WORLD_RANK", "PMIX_RA
 /// Prefix of the names in /dev/shm that libfabric is given, followed by the rank's pid, '-' and a unique part. The
 /// launcher removes those that a killed rank has left behind.
 inline constexpr const char* shared_file_prefix = "halocline-ofi-";
-/// Exit code of programs whose job has ended because a rank died or a deadline passed.
-inline constexpr int rank_lost = 3;
+/// Exit codes (docs/decisions/0035-exit-codes.md); the last: the job has ended because a rank died or a deadline passed.
+inline constexpr int failed = 1, bad_input = 2, job_ended = 3;
 /// How the launcher's answers begin.
 enum class answer_kind : char { gathered = 'g', died = 'd', missing = 'm' };
 using enum answer_kind;
