@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worlds.hpp"
 
+#include "bulk_link.hpp"
 #include "control/wire_format.hpp"
+#include "direct_memory.hpp"
+#include "mpi/bulk.hpp"
+
+#include <halocline/comm/transport_names.hpp>
 
 #include <algorithm>
 #include <functional>
@@ -114,6 +119,39 @@ void open_networks(const job& j, bool one_node, const std::string& address, refu
         refused.networks[t] = t == "verbs" ? open_verbs(j) : open_ofi(j, address);
         if (std::ranges::all_of(refused.networks[t], &std::string::empty)) break;
     }
+}
+
+std::unique_ptr<bulk_link> make_bulk_link(job_core& core, int peer, std::uint32_t records) {
+    const std::string& transport = core.members[peer].transport;
+    if (transport == ofi_channel::transport) return core.networks.ofi->open_bulk(*core.memory, peer, records);
+    if (transport == verbs_channel::transport) return core.networks.verbs->open_bulk(*core.memory, peer, records);
+    if (transport == mpi_channel::transport) return std::make_unique<mpi_bulk_link>(*core.networks.mpi, peer, records);
+    return nullptr;
+}
+
+std::shared_ptr<const exposed_memory> expose(job_core& core, const std::string& transport,
+                                             std::span<std::byte> memory) {
+    if (transport == ofi_channel::transport) return core.networks.ofi->expose(memory);
+    if (transport == verbs_channel::transport) return core.networks.verbs->expose(memory);
+    return nullptr;
+}
+
+std::shared_ptr<const direct_memory> register_fields(const job& j, const std::string& transport,
+                                                     std::span<const std::span<std::byte>> fields) {
+    const job_core& core = j.core();
+    auto memory = std::make_shared<direct_memory>(core.memory);
+    for (const std::span<std::byte> f : fields) memory->add(f.data(), expose(j.core(), transport, f));
+    return memory;
+}
+
+std::string direct_obstacle(const job& j, int peer) {
+    const std::string& transport = j.members()[peer].transport;
+    if (is_in_memory(transport) || transport == verbs_channel::transport) return {};
+    if (transport == ofi_channel::transport)
+        return j.core().networks.ofi->writes_memory()
+                   ? ""
+                   : "over ofi no field can be written in place: its provider has no RMA";
+    return "over " + transport + " no field can be written in place";
 }
 
 } // namespace halocline::comm

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The worlds in which the channels of transports with cards are made, chosen by their type; and how a job opens those
-// that it needs.
+// that it needs. worlds.cpp also has what a transport's name decides of bulk_link.hpp and direct_memory.hpp.
 #pragma once
 
 #include "job/job_core.hpp"
