@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies whose lines are claimed first, and copies by pieces, compared with plain ones: around the sizes of a line, of a
 // block and of a piece.
-#include "node/copy_claimed.hpp"
+#include "node/peer_stores.hpp"
 
 #include <halocline/comm/detail/copy_bytes.hpp>
 

@@ -3,7 +3,6 @@
 
 #include "control/wire_format.hpp"
 #include "job/job_core.hpp"
-#include "job/set_up_sum.hpp"
 
 #include <algorithm>
 #include <utility>

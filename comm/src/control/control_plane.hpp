@@ -71,9 +71,22 @@ class liveness {
 class pairwise_mail : public mail {
   public:
     pairwise_mail(int rank, int ranks) : rank_(rank), ranks_(ranks) {}
-    std::string combine(std::string mine, const joiner& join, std::string_view operation) override;
+    // A binomial tree: when rank r reports to r - step, it speaks for [r, r + step).
+    std::string combine(std::string mine, const joiner& join, std::string_view operation) override {
+        std::vector<int> below;
+        int step = 1;
+        for (; step < ranks_ && rank_ % (2 * step) == 0; step *= 2)
+            if (rank_ + step < ranks_) below.push_back(rank_ + step);
+        for (const int r : below) mine = join(mine, transfer({}, {}, {&r, 1}, operation).front(), r);
+        const int above = rank_ - step;
+        if (rank_ != 0) mine = transfer({&above, 1}, {&mine, 1}, {&above, 1}, operation).front();
+        if (!below.empty()) transfer(below, std::vector<std::string>(below.size(), mine), {}, operation);
+        return mine;
+    }
     std::vector<std::string> exchange(std::span<const int> peers, std::span<const std::string> out,
-                                      std::string_view operation) override;
+                                      std::string_view operation) override {
+        return transfer(peers, out, peers, operation);
+    }
 
   protected:
     /// Sends out[i] to `to[i]` and receives one message from each of `from`, in order per pair.

@@ -7,7 +7,6 @@
 
 #include "control/wire_format.hpp"
 #include "job_core.hpp"
-#include "set_up_sum.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -187,5 +187,8 @@ class awaiting_scope {
 /// Throws input_error if a transport is unknown or not built in, or if none of them can work in this job.
 void check_transport_names(const std::vector<std::string>& names, bool mpi_there, int ranks);
 std::string host_name();
+/// The sum of a number over all ranks, modulo 2^64; the same on every rank (collectives.cpp). Collective.
+/// Err: rank_failure.  Cost: O(log ranks) messages.
+std::uint64_t set_up_sum(const job& j, std::uint64_t mine);
 
 } // namespace halocline::comm

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agreed_costs.hpp"
 #include "joint_probe.hpp"
-#include "least_seconds.hpp"
 #include "measure_at_start.hpp"
 #include "timing_partners.hpp"
 #include "write_probe.hpp"

@@ -2,7 +2,7 @@
 // Whether a large message arrives sooner if the rank that waits for it copies, too (costs.cpp).
 #pragma once
 
-#include "least_seconds.hpp"
+#include "write_probe.hpp"
 
 #include <halocline/comm/channel_set.hpp>
 #include <halocline/comm/costs.hpp>

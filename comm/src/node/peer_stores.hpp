@@ -2,8 +2,7 @@
 // Copies into memory that a peer on this node reads, and the look that tells how best to make them.
 #pragma once
 
-#include "copy_claimed.hpp"
-
+#include <halocline/comm/detail/claim_lines.hpp>
 #include <halocline/comm/detail/copy_bytes.hpp>
 #include <halocline/comm/detail/stream_bytes.hpp>
 #include <halocline/comm/detail/streaming_watch.hpp>
@@ -20,6 +19,17 @@ enum class peer_stores {
     claimed,  ///< through it, with lines that the peer has read claimed first (docs/decisions/0010)
     streamed, ///< past it, while the peer's core is far away (docs/decisions/0032)
 };
+
+/// to[0, bytes) = from[0, bytes), with lines claimed first (docs/decisions/0010), a page at a time, so that claimed
+/// lines are still in the first-level cache when they are filled.  Pre: no overlap.
+inline void copy_claimed(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+    constexpr std::size_t block = 4096;
+    for (std::size_t i = 0; i < bytes; i += block) {
+        const std::size_t n = std::min(block, bytes - i);
+        claim_lines(to + i, to + i + n);
+        copy_bytes(to + i, from + i, n);
+    }
+}
 
 /// to[0, bytes) = from[0, bytes). Later release stores are seen after it, however it is made.  Pre: no overlap.
 inline void copy_to_peer(peer_stores how, std::byte* to, const std::byte* from, std::size_t bytes) noexcept {

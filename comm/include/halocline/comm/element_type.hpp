@@ -26,6 +26,14 @@ constexpr element_type element_type_of() {
 }
 
 /// "float64", "int32", "byte", "24-byte objects".
-std::string to_string(element_type e);
+inline std::string to_string(element_type e) {
+    const std::string bits = std::to_string(8 * e.bytes);
+    switch (e.kind) {
+    case 'f': return "float" + bits;
+    case 'i': return "int" + bits;
+    case 'u': return "uint" + bits;
+    default: return e.bytes == 1 ? "byte" : std::to_string(e.bytes) + "-byte objects";
+    }
+}
 
 } // namespace halocline::comm
