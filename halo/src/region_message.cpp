@@ -85,7 +85,7 @@ void make_direct(region_message& m, const region_end& end, const binding& fields
 }
 
 void make_slot_way(region_message& m, const region_end& end, const binding& fields, const comm::costs& costs) {
-    slot_way way{.out = {}, .watch = {}, .costs = {}, .distance = comm::distance_watch(costs)};
+    slot_way way{.out = {}, .watch = {}, .costs = {}, .distance = distance_watch(costs)};
     const position_list sent = position_list::counted(m.send_sites), come = position_list::counted(m.receive_sites);
     std::size_t bytes = 0;
     bool assembled = true, in_runs = false;

@@ -101,7 +101,7 @@ class ring_reader {
 
     /// Where the next message lies.
     struct place {
-        const message_cell* cell = nullptr; ///< nullptr: nothing has arrived
+        const message_cell* cell = nullptr;
         const message_slot* slot = nullptr; ///< the slot that the cell belongs to; nullptr: it is in the ring
         /// Pre: it is.
         [[nodiscard]] const ring_cell& in_ring() const noexcept { return static_cast<const ring_cell&>(*cell); }
@@ -129,16 +129,7 @@ class ring_reader {
     [[nodiscard]] awaited await() const noexcept {
         return {ring_->of(cells_taken_), slots_[slots_taken_ % link_layout::slots], cells_taken_ + slots_taken_ + 1};
     }
-    [[nodiscard]] place next() const noexcept {
-        const awaited message = await();
-        switch (message.look()) {
-        case arrival::in_cell: return message.cell();
-        case arrival::in_slot: return message.slot();
-        case arrival::none: break;
-        }
-        return {};
-    }
-    /// Has the message arrived, too, that comes after this one?  Pre: p is next().
+    /// Has the message arrived, too, that comes after this one?  Pre: p is where the next one has arrived.
     [[nodiscard]] bool has_another_behind(place p) const noexcept {
         const std::uint64_t slot = p.slot != nullptr ? 1 : 0;
         const awaited another(ring_->of(cells_taken_ + 1 - slot), slots_[(slots_taken_ + slot) % link_layout::slots],
@@ -157,7 +148,7 @@ class ring_reader {
     }
     [[nodiscard]] std::uint64_t slots_taken() const noexcept { return slots_taken_; }
     [[nodiscard]] std::uint64_t taken() const noexcept { return cells_taken_ + slots_taken_; }
-    /// The message there has been copied: the place is the writer's again.  Pre: p is next().
+    /// The message there has been copied: the place is the writer's again.  Pre: as of has_another_behind().
     void take(place p) noexcept {
         if (p.slot != nullptr)
             credit_->slots_taken.store(++slots_taken_, std::memory_order_release);

@@ -63,29 +63,6 @@ class second_least {
     std::uint64_t least_ = none, second_ = none;
 };
 
-/// Decides, over and over, whether the cores are far apart.
-class distance_watch {
-  public:
-    /// Pre: c was measured.
-    explicit distance_watch(const costs& c) : bounds_(streaming_bounds::of_distance(c)), far_(c.were_far()) {}
-
-    [[nodiscard]] bool far() const noexcept { return far_; }
-    /// A line took this many ticks to come back.
-    void read(std::uint64_t ticks) noexcept { readings_.read(ticks); }
-    /// Decides from the readings since the last decision. True if far() has changed.  Pre: two readings or more.
-    bool decide() noexcept {
-        const bool was_far = std::exchange(far_, bounds_.streamed(far_, readings_.take()));
-        return far_ != was_far;
-    }
-    /// When they count as far: "when a line takes more than 83 ns, no longer below 62 ns".
-    [[nodiscard]] std::string describe() const { return bounds_.describe_times(); }
-
-  private:
-    streaming_bounds bounds_;
-    bool far_;
-    second_least readings_;
-};
-
 /// All messages and puts to one peer share one decision, made for this size and applied to every larger one.
 inline constexpr std::size_t least_streamed = 32 * 1024;
 
