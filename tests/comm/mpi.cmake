@@ -91,3 +91,15 @@ foreach(pair openmpi.mpich mpich.openmpi)
       LABELS mpi TIMEOUT 300 PROCESSORS 2 ENVIRONMENT "${HALOCLINE_OPENMPI_ENVIRONMENT}")
   endif()
 endforeach()
+
+# Launchers that end a job at the first rank that fails: what all ranks have found is told once.
+foreach(mpi openmpi mpich)
+  string(TOUPPER ${mpi} upper)
+  if(TARGET halocline-mpi-${mpi} AND HALOCLINE_MPIRUN_${upper})
+    add_test(NAME comm.told_once.${mpi}
+             COMMAND ${HALOCLINE_MPIRUN_${upper}} -n 3 $<TARGET_FILE:comm_run_job_program> "all throw bad input")
+    set_tests_properties(comm.told_once.${mpi} PROPERTIES
+      TIMEOUT 300 LABELS mpi PROCESSORS 3 ENVIRONMENT "${HALOCLINE_OPENMPI_ENVIRONMENT}"
+      PASS_REGULAR_EXPRESSION "error: no grid of 3 ranks" FAIL_REGULAR_EXPRESSION "gave up;${HALOCLINE_TEST_FAULTS}")
+  endif()
+endforeach()

@@ -23,7 +23,10 @@ std::ptrdiff_t lines_with(const std::string& text, const std::string& part) {
 }
 
 TEST(RunJob, ReturnsWhatTheBodyReturns) {
-    EXPECT_EQ(run("returns").exit_code, 7);
+    const auto seven = run("returns");
+    EXPECT_EQ(seven.exit_code, 7);
+    EXPECT_EQ(lines_with(seven.err, "halocline-run: rank 1 (pid "), 1) << seven.err;
+    EXPECT_TRUE(contains(seven.err, ") ended with exit code 7\n")) << seven.err;
     const auto nothing = run("returns nothing");
     EXPECT_EQ(nothing.exit_code, 0);
     EXPECT_EQ(nothing.err, "");

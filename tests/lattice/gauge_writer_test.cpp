@@ -9,6 +9,7 @@
 
 #include <halocline_test/comma_locale.hpp>
 #include <halocline_test/refusal.hpp>
+#include <halocline_test/run_command.hpp>
 
 #include <cmath>
 #include <filesystem>
@@ -79,6 +80,29 @@ TEST(GaugeWriter, RefusesAPlaquetteThatNoLinksHave) {
         gauge_field back(site_order::lexicographic(extents), gauge_components);
         check_totals(file, read_links(file, whole, back));
         expect_links(back, whole, 0);
+    }
+}
+
+TEST(GaugeWriter, RecordsTheLatticeTwice) {
+    const temporary_file t;
+    gauge_writer writer(t.path(), gauge_format::ildg, extents);
+    writer.create();
+    writer.finish(writer.write(whole, load(ildg(8))), 0.125);
+    std::string content = halocline_test::read_text(t.path());
+    const auto swap = [&](const std::string& tag, char from, char to) {
+        const std::size_t at = content.find("<" + tag + ">" + from);
+        ASSERT_NE(at, std::string::npos);
+        content[at + tag.size() + 2] = to;
+    };
+    swap("lx", '2', '5'); // the extents are 2.3.4.5
+    swap("lt", '5', '2');
+    const temporary_file other(content);
+    try {
+        (void)open_gauge_file(other.path());
+        FAIL() << "links in another order were accepted";
+    } catch (const file_error& e) {
+        EXPECT_NE(std::string(e.what()).find("gives the lattice 2.3.4.5, ildg-format 5.3.4.2"), std::string::npos)
+            << e.what();
     }
 }
 

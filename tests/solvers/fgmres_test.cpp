@@ -329,4 +329,30 @@ TEST(Fgmres, LeavesXAsItWasBeforeACycleThatMadeTheResidualGrow) {
         }
 }
 
+/// As where an operator is singular: each cycle's true residual is three times ||b||, which is no tenfold growth.
+TEST(Fgmres, LeavesNoXThatIsWorseThanZero) {
+    std::mt19937_64 g(37);
+    for (const bool guessed : {false, true}) {
+        linear_system s = friendly_system(g, 20);
+        fgmres_options o = with(1e-12, 20, 60);
+        o.use_initial_guess = guessed;
+        int applied = 0;
+        const auto wrong = [&](vector& y, const vector& x) {
+            const status done = s.apply()(y, x);
+            // The first cycle solves the system, so that this residual is b - 4 b.
+            if (const int residual = o.restart_length + (guessed ? 2 : 1); ++applied >= residual)
+                std::ranges::transform(s.b, y.begin(), [](const auto& v) { return 4.0 * v; });
+            return done;
+        };
+        workspace work(s.space, o.restart_length);
+
+        const solve_report report = fgmres(s.space, wrong, s.apply(), s.b, s.x, work, o);
+
+        EXPECT_FALSE(report.converged());
+        if (guessed) continue; // it may have been no better
+        EXPECT_EQ(report.relative_residual, 1);
+        EXPECT_EQ(s.x, s.space.make());
+    }
+}
+
 } // namespace
