@@ -248,7 +248,7 @@ void solver::report_costs(double solve_seconds, std::span<solver_report> reports
         report.notes = hierarchy_.notes();
         if (2 * c.unsolved > c.solves)
             report.notes.push_back(std::to_string(c.unsolved) + " of " + std::to_string(c.solves) +
-                                   " coarse solves ended at their limit of iterations, far from their tolerance: "
+                                   " coarse solves ended at their limit of iterations, above their tolerance: "
                                    "smaller blocks or more vectors may do better, or m0 is below its critical value");
     }
 }

@@ -223,7 +223,11 @@ void launcher::ended(int rank, const ending& how) {
     r.ended_as = ends_++;
     report_end(rank, how);
     if (how.code == 0) return;
+    const int before = exit_code_;
     take_exit_code(how);
+    // With a code of its own a program may have said nothing; 1 to 3 are those of this library, which says why.
+    if (exit_code_ != before && how.signal == 0 && how.code > job_ended && anybody_joined_)
+        std::fprintf(stderr, "halocline-run: rank %d (pid %d) %s\n", rank, how.pid, how.text.c_str());
     start_grace();
 }
 
@@ -236,9 +240,6 @@ void launcher::report_end(int rank, const ending& how) {
                      all_got_it              ? ", which was sent to all ranks"
                      : how.signal == SIGKILL ? "; if nobody sent it, memory ran out (dmesg)"
                                              : "");
-    // With a code of its own a program may have said nothing; 1 to 3 are those of this library, which says why.
-    if (how.signal == 0 && how.code > job_ended && exit_code_ == 0 && anybody_joined_)
-        std::fprintf(stderr, "halocline-run: rank %d (pid %d) %s\n", rank, how.pid, how.text.c_str());
     const auto r = ranks_.begin() + rank;
     const bool same_host_again = rank > 0 && (r - 1)->at == r->at && (r - 1)->how;
     if (how.pid == 0 && !same_host_again && !in_trouble())

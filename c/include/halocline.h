@@ -125,8 +125,8 @@ int halocline_window_test(halocline_window* window);
 halocline_status halocline_window_wait(halocline_window* window);
 /* The number of elements that a receive window received; valid after wait. */
 size_t halocline_window_count(const halocline_window* window);
-/* NULL if the window has none. The window's own buffer, to be filled between init and post, or read between wait and init. It differs from step to
- * step. */
+/* The window's own buffer, to be filled between init and post, or read between wait and init. It differs from step to
+ * step. NULL if the window has a buffer of the caller's. */
 void* halocline_window_buffer(const halocline_window* window);
 
 /* --- Halo plans: halo/plan.hpp ---------------------------------------------------------------------------------- */
@@ -236,7 +236,7 @@ typedef struct halocline_shell_options {
     int order_by_nodes;  /* as in halocline_plan_options */
     int layout;          /* halocline_layout */
     int corners;         /* not 0: ghosts of edges and corners too, else only those behind faces */
-    int reverse;         /* not 0: halocline_shell_start_reverse() will be called */
+    int reverse;         /* not 0: halocline_shell_start_reverse() will be called; of floating-point types */
     int parity;          /* as in halocline_plan_options */
     int components;      /* elements of a site, next to each other; 0: one. A complex number is two */
     int fields;          /* arrays that travel in one message; 0: one */

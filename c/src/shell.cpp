@@ -21,6 +21,7 @@ class array_sites {
     /// Pre: 0 <= rank < cut.ranks().  Err: input_error: widths that are negative, or too large for a box.
     array_sites(const lattice::decomposition& cut, int rank, const halo::shell_options& options)
         : padded_(halo::grown(cut.local_box(rank), options.widths)) {
+        (void)lattice::site_order::lexicographic(padded_.extents); // throws if there are too many
         if (options.layout == halo::ghost_layout::appended) appended_.emplace(cut, rank, options);
     }
     [[nodiscard]] std::int64_t volume() const { return appended_ ? appended_->volume() : padded_.volume(); }

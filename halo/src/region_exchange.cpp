@@ -59,7 +59,7 @@ void region_plan::state::leave() noexcept {
     (void)status.end(comm::status::aborted); // unless it has a status of its own
     driver.take_over();
     driver.give_up();
-    if (!left.exchange(true, std::memory_order_acq_rel) && channels.may_call_mpi()) channels.leave();
+    if (channels.may_call_mpi() && !left.exchange(true, std::memory_order_acq_rel)) channels.leave();
 }
 
 } // namespace halocline::halo

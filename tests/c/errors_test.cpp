@@ -226,7 +226,7 @@ TEST_F(CErrors, AFullSlabHasACodeOfItsOwn) {
     too_large.bytes_per_site = 1 << 16;
     halocline_plan* plan = nullptr;
     EXPECT_EQ(halocline_plan_create(small, &too_large, &plan), HALOCLINE_SLAB_FULL);
-    expect_text("choose a larger slab (job_options::slab_bytes)");
+    expect_text("choose a larger slab ([comm] slab_gib, ");
     EXPECT_EQ(plan, nullptr);
     halocline_job_free(small);
 }

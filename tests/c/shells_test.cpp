@@ -242,7 +242,7 @@ TEST_F(CShells, RefuseWhatCantBe) {
     expect_refusal(with([](options& o) { o.components = -1; }), "components is -1: 1 or more is expected");
     expect_refusal(with([](options& o) { o.fields = -2; }), "fields is -2: 1 or more is expected");
     expect_refusal(with([](options& o) { o.width_low[0] = -1; }), "ghost width");
-    expect_refusal(with([](options& o) { o.width_low[0] = 6; }), "6");
+    expect_refusal(with([](options& o) { o.width_low[0] = 6; }), "ghost width 6 behind x-low is wider than ");
     expect_refusal(with([](options& o) { o.width_low[0] = o.width_low[3] = o.width_high[3] = 0; }), "width_low and");
     expect_refusal(with([](options& o) { o.parity = 3; }), "parity is 3");
     expect_refusal(with([](options& o) { o.rank_grid[0] = 2; }), " ranks; the job has ");
@@ -259,6 +259,12 @@ TEST_F(CShells, RefuseWhatCantBe) {
     EXPECT_EQ(halocline_shell_create(job_, &options_, 1, none, &shell), HALOCLINE_INPUT_ERROR);
     EXPECT_STREQ(halocline_error(), "'arrays' is NULL");
     EXPECT_EQ(halocline_shell_box(job_, &options_, first_.data(), extent_.data(), nullptr), HALOCLINE_INPUT_ERROR);
+    const halocline_shell_options vast = with([](options& o) {
+        for (int mu = 0; mu < 4; ++mu) o.width_low[mu] = 1 << 20;
+    });
+    EXPECT_EQ(halocline_shell_box(job_, &vast, first_.data(), extent_.data(), &sites_), HALOCLINE_INPUT_ERROR);
+    EXPECT_NE(std::string(halocline_error()).find("more than 2147483647 sites"), std::string::npos)
+        << halocline_error();
     EXPECT_EQ(halocline_shell_finish(nullptr), HALOCLINE_INPUT_ERROR);
     halocline_shell_free(nullptr);
 }
@@ -273,7 +279,8 @@ TEST_F(CShells, AreMisusedByTheWrongCalls) {
             halocline_shell_start(shell_, 1);
         EXPECT_EQ(halocline_shell_finish(shell_), HALOCLINE_MISUSED);
         const std::string why = halocline_error();
-        EXPECT_NE(why.find(reverse ? "reverse" : "1"), std::string::npos) << why;
+        EXPECT_NE(why.find(reverse ? "reverse" : "start(1): the plan was made with 1 binding, 0"), std::string::npos)
+            << why;
         unmake(true);
     }
 }

@@ -231,8 +231,9 @@ rma_segment::~rma_segment() {
     parked_block until;
     for (auto& [transport, memory] : exposed_) until.exposed.push_back(std::move(memory));
     for (const neighbour& peer : neighbours) {
-        if (peer.bulk) peer.bulk->give_up(0); // puts that were not looked at never will be
-        if (peer.far) continue;               // its channels say farewell
+        // Also puts that were announced, or sent, without being looked at: unless the neighbour has said farewell.
+        if (peer.bulk && (peer.receiving || !left(peer))) peer.bulk->give_up(0);
+        if (peer.far) continue; // its channels say farewell
         peer.theirs->say_farewell(1);
         until.lines.push_back(peer.mine);
     }

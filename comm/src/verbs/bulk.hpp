@@ -28,7 +28,8 @@ struct verbs_world::bulk_pair {
     /// Posts one write, whose completion identifies `record`, here and at the peer.
     void write(std::uint32_t record, ibv_sge from, std::uint64_t to, std::uint32_t key) noexcept;
     void poll() noexcept;
-    /// When this returns, nothing is written from here or to here any more.
+    /// When this returns, nothing is written from here or to here any more, unless the device refuses to destroy the
+    /// queue pair; then the destructor tries again.
     void close() noexcept;
     [[nodiscard]] bool ended() const { return !joined || error != 0 || (farewell_came && farewell_delivered); }
 

@@ -27,11 +27,11 @@ class exact_accumulator {
             return add_not_finite(x);
         constexpr std::uint64_t one = std::uint64_t{1} << 52;
         const std::uint64_t fraction = bits & (one - 1);
-        // x = mantissa * 2^(place - 1075); below the smallest normal number there is no leading one.
+        // x = mantissa * 2^(exponent - 1075); below the smallest normal number there is no leading one.
         const std::uint64_t mantissa = exponent == 0 ? fraction << 1 : fraction | one;
         const unsigned digit = exponent / 32, shift = exponent % 32;
         const auto low = static_cast<std::int64_t>(mantissa << shift & 0xffff'ffff);
-        const auto high = static_cast<std::int64_t>(mantissa >> (32 - shift)); // at most 53 bits
+        const auto high = static_cast<std::int64_t>(mantissa >> (32 - shift)); // at most 52 bits
         const auto sign = static_cast<std::int64_t>(bits) >> 63;               // 0 or -1
         digits_[digit] += (low ^ sign) - sign;
         digits_[digit + 1] += (high ^ sign) - sign;
@@ -53,9 +53,9 @@ class exact_accumulator {
     void settle() noexcept;
     void add_not_finite(double x) noexcept;
 
-    // 2^10 additions of less than 2^53 fit into a digit of 63 bits.
+    // 2^10 additions of less than 2^52 fit into a digit of 63 bits.
     static constexpr int most_unsettled = 1 << 10;
-    static constexpr std::size_t digits = 67; // 2046 / 32 + 2, and one for carries
+    static constexpr std::size_t digits = 67; // those of 2046 / 32 and the next, and two for carries
 
     std::array<std::int64_t, digits> digits_{}; // digit i counts 2^(32 i - 1075)
     int unsettled_ = 0;                         // additions since settle()
