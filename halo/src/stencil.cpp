@@ -86,8 +86,16 @@ std::vector<std::int32_t> sites_across(const coordinate& extents, lattice::face 
 
 star_table::star_table(const coordinate& extents, const std::array<bool, dimensions>& leaves, int radius)
     : extents_(extents), leaves_(leaves), radius_(radius) {
-    strides_[0] = 1;
-    for (int mu = 1; mu < dimensions; ++mu) strides_[mu] = strides_[mu - 1] * extents[mu - 1];
+    std::int64_t stride = 1;
+    for (int mu = 0; mu < dimensions; ++mu) {
+        const int n = extents[mu];
+        for (int p = 0; p < n; ++p)
+            for (int k = -radius; k <= radius; ++k) {
+                const std::int64_t wrapped = ((std::int64_t{p} + k) % n + n) % n;
+                steps_[mu].push_back(stride * (wrapped - p));
+            }
+        stride *= n;
+    }
 
     // Rows whose neighbours in y are all adjacent form one block; every other row is a block of its own.
     const int first = std::min(radius, extents[1]), last = std::max(first, extents[1] - radius);

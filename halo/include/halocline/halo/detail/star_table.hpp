@@ -39,11 +39,8 @@ class star_table {
     }
     /// Distance in sites from position p in mu to the one k steps further, across the wrap.  Pre: p is interior in mu.
     [[nodiscard]] std::int64_t step(int mu, int p, int k) const {
-        const std::int64_t n = extents_[mu];
-        std::int64_t there = std::int64_t{p} + k;
-        while (there < 0) there += n; // more than once if the box is thinner than the star
-        while (there >= n) there -= n;
-        return strides_[mu] * (there - p);
+        const std::size_t here = static_cast<std::size_t>(p) * (2 * static_cast<std::size_t>(radius_) + 1);
+        return steps_[mu][here + static_cast<std::size_t>(k + radius_)];
     }
 
     /// All other sites.
@@ -66,12 +63,12 @@ class star_table {
     [[nodiscard]] place neighbour(lattice::coordinate x, int mu, int k) const;
     void add_boundary(const lattice::coordinate& first, int rows, bool whole);
 
-    // places_ holds places_per_block() per block of boundary_. A row that is in no block, or in one that is not `whole`,
-    // is interior in y, z and t.
+    // steps_[mu] holds 2 radius_ + 1 numbers per position in mu, places_ holds places_per_block() per block of
+    // boundary_. A row that is in no block, or in one that is not `whole`, is interior in y, z and t.
     lattice::coordinate extents_{};
-    std::array<std::int64_t, lattice::dimensions> strides_{}; // in sites
     std::array<bool, lattice::dimensions> leaves_{};
     int radius_ = 1;
+    std::array<std::vector<std::int64_t>, lattice::dimensions> steps_;
     std::vector<block> boundary_;
     std::vector<place> places_;
 };
