@@ -89,7 +89,10 @@ void check_totals(const gauge_file& file, const gauge_totals& totals) {
     if (totals.links != links)
         throw input_error("totals of '" + file.path + "' cover " + std::to_string(totals.links) + " of " +
                           std::to_string(links) + " links: they must be combined over all ranks");
-    if (!totals.finite) throw file_error(file.path, "holds a NaN or an infinity: it is corrupted");
+    if (!totals.finite)
+        throw file_error(file.path,
+                         "holds a NaN or an infinity: it is corrupted, or its numbers have another byte order "
+                         "than its head says");
     if (file.nersc_checksum && *file.nersc_checksum != totals.nersc_sum)
         throw file_error(file.path, "CHECKSUM of the data is " + to_hex(totals.nersc_sum) + ", the header says " +
                                         to_hex(*file.nersc_checksum) + ": it is corrupted");

@@ -22,7 +22,7 @@ const lime_record& needed(const lime_records& records, const std::string& type) 
 void expect(const xml_values& xml, const char* name, int value, const std::string& right) {
     if (!xml.find(name)) return;
     if (const int given = xml.number(name, parse_int); given != value)
-        xml.fail("gives <" + std::string(name) + "> as " + std::to_string(given) + ": " + right + " can be read");
+        xml.fail("gives <" + std::string(name) + "> as " + std::to_string(given) + ": " + right);
 }
 
 /// Writers have names of their own for a fermion field: only those of QIO and QDP for other fields are refused.
@@ -35,19 +35,19 @@ void refuse_other_types(const xml_values& xml) {
 
 /// The precision, after checking that each site has one spinor.
 int read_real_bytes(const xml_values& xml) {
-    expect(xml, "recordtype", 0, "0, a field on the whole lattice,"); // globaldata in version 1.0
-    expect(xml, "globaldata", 0, "0, a field on the whole lattice,");
-    const std::string type = "datatype '" + shown(xml.find("datatype").value_or("")) + "': ";
-    expect(xml, "spins", spinor_spins, type + "a Dirac fermion with 4");
-    expect(xml, "colors", spinor_colours, type + "a Dirac fermion with 3");
+    expect(xml, "recordtype", 0, "0, a field on the whole lattice, can be read"); // globaldata in version 1.0
+    expect(xml, "globaldata", 0, "0, a field on the whole lattice, can be read");
+    const std::string type = "datatype '" + shown(xml.find("datatype").value_or("")) + "'";
+    expect(xml, "spins", spinor_spins, "a Dirac fermion has 4, and only that can be read, not " + type);
+    expect(xml, "colors", spinor_colours, "a Dirac fermion has 3, and only that can be read, not " + type);
     const std::string precision = xml.at("precision");
     if (precision != "F" && precision != "D")
         xml.fail("gives <precision> as '" + shown(precision) + "': F (32 bit) or D (64 bit) can be read");
     const int real_bytes = precision == "F" ? 4 : 8;
     const std::int64_t size = std::int64_t{xml.number("typesize", parse_int)} * xml.number("datacount", parse_int);
     if (size != spinor_components * real_bytes)
-        xml.fail("gives " + type + std::to_string(size) + " bytes per site; a Dirac fermion of precision " + precision +
-                 " has " + std::to_string(spinor_components * real_bytes));
+        xml.fail("gives " + type + ": " + std::to_string(size) + " bytes per site; a Dirac fermion of precision " +
+                 precision + " has " + std::to_string(spinor_components * real_bytes));
     refuse_other_types(xml);
     return real_bytes;
 }

@@ -191,7 +191,7 @@ void require_known_transports(const std::vector<std::string>& names, const std::
     for (const std::string& name : names)
         if (std::ranges::find(known, name) == known.end())
             throw config_error("comm.transports",
-                               as_given + ": unknown transport '" + name + "'; known are " + config::show_list(known));
+                               as_given + ": unknown transport '" + name + "'; known are shm, verbs, ofi, mpi");
 }
 
 job_options within_ranges(job_options options) {

@@ -113,8 +113,8 @@ int ended_by_exception(job_core& core) {
     };
     try {
         throw;
-    } catch (const job_error& e) { // perhaps only this rank's
-        return ended_by(e.what(), job_ended);
+    } catch (const job_error& e) { // of this rank alone, or of all, such as of calls that don't belong together
+        return ended_by_all(e.what(), job_ended);
     } catch (const out_of_memory& e) {
         return told_by_rank_0(core.rank, with_remedy(e.what()), failed);
     } catch (const input_error& e) {
