@@ -18,11 +18,11 @@ const lime_record& needed(const lime_records& records, const std::string& type) 
     return *found;
 }
 
-/// A number that must have a certain value, if the file gives it; `right` says which, and why.
-void expect(const xml_values& xml, const char* name, int value, const std::string& right) {
+/// A number that must have a certain value, if the file gives it; `right` says which, and why. `of`: what has it.
+void expect(const xml_values& xml, const char* name, int value, const std::string& right, const std::string& of = {}) {
     if (!xml.find(name)) return;
     if (const int given = xml.number(name, parse_int); given != value)
-        xml.fail("gives <" + std::string(name) + "> as " + std::to_string(given) + ": " + right);
+        xml.fail("gives <" + std::string(name) + "> as " + std::to_string(given) + of + ": " + right + " can be read");
 }
 
 /// Writers have names of their own for a fermion field: only those of QIO and QDP for other fields are refused.
@@ -35,11 +35,11 @@ void refuse_other_types(const xml_values& xml) {
 
 /// The precision, after checking that each site has one spinor.
 int read_real_bytes(const xml_values& xml) {
-    expect(xml, "recordtype", 0, "0, a field on the whole lattice, can be read"); // globaldata in version 1.0
-    expect(xml, "globaldata", 0, "0, a field on the whole lattice, can be read");
+    expect(xml, "recordtype", 0, "0, a field on the whole lattice,"); // globaldata in version 1.0
+    expect(xml, "globaldata", 0, "0, a field on the whole lattice,");
     const std::string type = "datatype '" + shown(xml.find("datatype").value_or("")) + "'";
-    expect(xml, "spins", spinor_spins, "a Dirac fermion has 4, and only that can be read, not " + type);
-    expect(xml, "colors", spinor_colours, "a Dirac fermion has 3, and only that can be read, not " + type);
+    expect(xml, "spins", spinor_spins, "a Dirac fermion with 4", ", " + type);
+    expect(xml, "colors", spinor_colours, "a Dirac fermion with 3", ", " + type);
     const std::string precision = xml.at("precision");
     if (precision != "F" && precision != "D")
         xml.fail("gives <precision> as '" + shown(precision) + "': F (32 bit) or D (64 bit) can be read");

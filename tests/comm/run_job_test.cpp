@@ -41,6 +41,12 @@ TEST(RunJob, BadInputOfAllRanksIsToldOnce) {
     }
 }
 
+TEST(RunJob, CallsThatDontBelongTogetherAreToldOnce) {
+    const auto result = run("different calls");
+    EXPECT_EQ(result.exit_code, 3) << result.err;
+    EXPECT_EQ(lines_with(result.err, "the ranks make different collective calls"), 1) << result.err;
+}
+
 TEST(RunJob, BadInputBeforeThereIsAJobIsToldOnce) {
     const auto result =
         run_command("env HALOCLINE_COMM_TRANSPORTS=pigeon " HALOCLINE_RUN " -n 3 -- " HALOCLINE_PROGRAM " returns");

@@ -86,9 +86,8 @@ TEST(SpinorFile, SaysWhatAFileHoldsThatIsNoFermionField) {
     expect_refusal(lime_record("etmc-propagator-format", "<field>diracFermion</field>", 0xc000),
                    "no record scidac-private-file-xml");
     const std::string whole = scidac(4);
-    expect_refusal(
-        replaced(replaced(whole, "DiracFermion", "ColorVector"), "<spins>4", "<spins>1"),
-        "<spins> as 1: a Dirac fermion has 4, and only that can be read, not datatype 'USQCD_F3_ColorVector'");
+    expect_refusal(replaced(replaced(whole, "DiracFermion", "ColorVector"), "<spins>4", "<spins>1"),
+                   "<spins> as 1, datatype 'USQCD_F3_ColorVector': a Dirac fermion with 4 can be read");
     expect_refusal(replaced(whole, "<colors>3", "<colors>2"), "<colors> as 2");
     expect_refusal(replaced(whole, "<typesize>96", "<typesize>1152"), "1152 bytes per site; a Dirac fermion of "
                                                                       "precision F has 96");
