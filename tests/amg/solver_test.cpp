@@ -313,6 +313,21 @@ TEST(Solver, SaysThatOneBlockIsTheWholeLattice) {
                                  "smaller blocks may do better");
 }
 
+TEST(Solver, TellsOfCoarseSolvesThatEndAtTheirLimit) {
+    amg::solver_options options = twelve_vectors();
+    options.coarse_tolerance = 1e-6;
+    options.coarse_restart_length = 2;
+    options.coarse_max_restarts = 1;
+    const outcome o = solve({8, 4, 4, 4}, {1, 1, 1, 1}, options);
+
+    EXPECT_TRUE(o.report.converged());
+    EXPECT_EQ(o.report.coarse.unsolved, o.report.coarse.solves);
+    ASSERT_EQ(o.report.notes.size(), 1U);
+    const std::string all = std::to_string(o.report.coarse.solves);
+    EXPECT_EQ(o.report.notes[0].find(all + " of " + all + " coarse solves ended at their limit of iterations, "), 0U)
+        << o.report.notes[0];
+}
+
 TEST(Solver, OddLatticesAreSolvedAlikeOnSeveralRanks) {
     amg::solver_options options = twelve_vectors();
     options.blocks = coordinate{2, 5, 2, 3}; // 3.1.2.1 of them

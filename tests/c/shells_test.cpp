@@ -2,6 +2,8 @@
 // Ghosts in a C program's own arrays: every site of every array is compared with what its coordinates say.
 #include <halocline.h>
 
+#include <halocline_test/allocation_counter.hpp>
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -152,6 +154,26 @@ TEST_F(CShells, BringGhostsOfArraysThatTakeTurns) {
                         }
                         unmake(in_slab);
                     }
+}
+
+TEST_F(CShells, AllocateNothingInAStep) {
+    options_.corners = 1;
+    make(2, 2, true);
+    fill(0);
+    fill(1);
+    exchange(0); // the first one may
+    meet();
+    halocline_status ended = HALOCLINE_OK;
+    const std::uint64_t made = halocline_test::allocations_in([&] {
+        for (int n = 0; n < 10 && ended == HALOCLINE_OK; ++n) {
+            halocline_shell_start(shell_, n % 2);
+            (void)halocline_shell_test(shell_);
+            ended = halocline_shell_finish(shell_);
+        }
+    });
+    EXPECT_EQ(ended, HALOCLINE_OK) << halocline_error();
+    EXPECT_EQ(made, 0U);
+    unmake(true);
 }
 
 TEST_F(CShells, BringSeveralFieldsInOneMessage) {

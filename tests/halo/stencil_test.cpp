@@ -2,6 +2,8 @@
 // Stencils on ranks as threads, compared with plain loops over the whole lattice in one array: radius 1 to 3, 1 to 3
 // components, odd and uneven extents from 1, open and periodic edges. All numbers are small integers in doubles, so
 // every order of additions gives the same bits.
+#include <halocline/comm/exact_sum.hpp>
+#include <halocline/halo/sequential.hpp>
 #include <halocline/halo/stencil.hpp>
 
 #include "oracle.hpp"
@@ -217,6 +219,46 @@ TEST(Stencil, OutsideIsZeroUntilSetAndMayChangeBetweenSteps) {
     EXPECT_EQ(step(), (std::vector<double>{10, 0, 10}));
     s.set_outside([](const coordinate& x, int) { return x[0] < 0 ? 1.0 : 2.0; });
     EXPECT_EQ(step(), (std::vector<double>{11, 0, 12}));
+}
+
+TEST(Stencil, HasExactSumsThatDoNotDependOnTheCut) {
+    const coordinate global{7, 6, 5, 8};
+    struct sums {
+        double exact = 0, plain = 0;
+    };
+    const auto of_products = [&](const coordinate& grid) {
+        sums result;
+        comm::run_threads(static_cast<int>(lattice::volume(grid)), [&](const comm::job& j) {
+            stencil<double> s(j, decomposition::even(global, grid), {.name = "sums"});
+            field<double> u = s.make_field();
+            for (std::int64_t i = 0; i < u.volume(); ++i)
+                u.values()[i] =
+                    std::sin(1.0 + static_cast<double>(lattice::lexicographic_index(s.global_site(i), global)));
+            comm::exact_sum total(j);
+            double plain = 0;
+            const auto add = halo::sequential([&](const auto& site) {
+                const double product = site.here() * (site.at(0, 1) + site.at(3, -1));
+                total.add(product);
+                plain += product;
+            });
+            s.start(u);
+            s.for_interior(add);
+            s.finish_or_throw();
+            s.for_boundary(add);
+            const double exact = total.sum_or_throw();
+            comm::global_sum(j, 1).sum_or_throw({&plain, 1});
+            if (j.rank() == 0) result = {exact, plain};
+        });
+        return result;
+    };
+    const sums whole = of_products({1, 1, 1, 1});
+    int plain_differs = 0;
+    for (const coordinate& grid : {coordinate{2, 1, 1, 1}, {1, 1, 1, 3}, {1, 2, 1, 2}, {2, 1, 1, 4}}) {
+        const sums cut = of_products(grid);
+        EXPECT_EQ(cut.exact, whole.exact) << lattice::to_string(grid);
+        plain_differs += cut.plain == whole.plain ? 0 : 1;
+    }
+    EXPECT_GT(plain_differs, 0) << "nothing is rounded here, so nothing was shown";
 }
 
 TEST(Stencil, TellsWhetherFinishWouldWait) {

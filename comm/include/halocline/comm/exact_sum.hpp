@@ -19,7 +19,7 @@ namespace halocline::comm {
 /// The exact sum of any number of doubles: an integer of 2144 bits, in digits that overlap [Neal2015].
 class exact_accumulator {
   public:
-    /// Cost: two additions to memory, about 2.5 ns.
+    /// Cost: two additions to memory, and a few shifts.
     void add(double x) noexcept {
         const auto bits = std::bit_cast<std::uint64_t>(x);
         const auto exponent = static_cast<unsigned>(bits >> 52) & 0x7ff;

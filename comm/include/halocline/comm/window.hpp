@@ -36,10 +36,10 @@ class window_end; // private: comm/src/channels/window_end.hpp
 /// What all windows can do. After the connection's connect() every member except wait_or_throw(), pending() and
 /// describe() is noexcept, and neither allocates (over verbs: once the peer has connected, too) nor locks, but for the
 /// look for deaths of a wait that exceeds its spin budget, which also takes set-up letters. Over shared memory the only
-/// system calls are made by a wait that exceeds its spin budget, and by a receiver's wait() or test()
-/// that copies a part of a message of 64 KiB or more out of memory outside slabs (process_vm_readv). A bad status is
-/// permanent, so checking wait()'s is enough. One thread at a time drives the windows of a job; what they still have to
-/// send is sent in that thread's waits, whatever it waits for.
+/// system calls are made by such a wait, and by a receiver's wait() or test() that copies a part of a message of 64 KiB
+/// or more out of memory outside slabs (process_vm_readv). A bad status is permanent, so checking wait()'s is enough.
+/// One thread at a time drives the windows of a job; what they still have to send is sent in that thread's waits,
+/// whatever it waits for.
 class window {
   public:
     window(window&&) noexcept;
