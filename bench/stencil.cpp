@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast is a stencil compared with the loop that one would write by hand?   scripts/bench.sh stencil [--seconds S]
-// On one rank, only interior sites of an L^4 box: for_interior of a halo::stencil (4-D diffusion) and of a
+// How fast is a stencil compared with the loop that one would write by hand?   scripts/bench.sh stencil [--threads N]
+// On one rank, of one or several threads, only interior sites of an L^4 box: for_interior of a halo::stencil (4-D diffusion) and of a
 // halo::box_stencil (the sum of the 27 sites around each in x, y, z) against four nested loops over the same field;
 // slices alternate, the median counts. One JSON line per point.
+#include "halo/thread_team.hpp"
 #include "support/command_line.hpp"
 #include "support/json_line.hpp"
 #include "support/run_facts.hpp"
 #include "support/statistics.hpp"
 
 #include <halocline/halo/box_stencil.hpp>
+#include <halocline/halo/detail/rendezvous.hpp>
 #include <halocline/halo/stencil.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -23,15 +26,26 @@
 namespace {
 
 using namespace halocline;
+using halo::team;
 using lattice::field;
 
+/// A thread's part of the loop over t: equal numbers of slices.
+struct slices {
+    int first, last;
+};
+slices slices_of(int first, int last, team t) {
+    const int n = last - first;
+    return {first + n * t.index / t.size, first + n * (t.index + 1) / t.size};
+}
+
 template <int Radius>
-void star_by_hand(field<double>& next, const field<double>& u, const lattice::coordinate& e) {
+void star_by_hand(field<double>& next, const field<double>& u, const lattice::coordinate& e, team thread) {
     constexpr int r = Radius;
     const std::int64_t stride[4] = {1, e[0], std::int64_t{e[0]} * e[1], std::int64_t{e[0]} * e[1] * e[2]};
     const double* in = u.data();
     double* out = next.data();
-    for (int t = r; t < e[3] - r; ++t)
+    const slices mine = slices_of(r, e[3] - r, thread);
+    for (int t = mine.first; t < mine.last; ++t)
         for (int z = r; z < e[2] - r; ++z)
             for (int y = r; y < e[1] - r; ++y) {
                 const std::int64_t row = t * stride[3] + z * stride[2] + y * stride[1], end = row + e[0] - r;
@@ -46,11 +60,12 @@ void star_by_hand(field<double>& next, const field<double>& u, const lattice::co
 }
 
 /// The interior of a box of extent^4 sites, with a layer of ghosts around it in x, y and z.
-void box_by_hand(field<double>& next, const field<double>& u, int extent) {
+void box_by_hand(field<double>& next, const field<double>& u, int extent, team thread) {
     const std::int64_t row = extent + 2, stride[4] = {1, row, row * row, row * row * row};
     const double* in = u.data();
     double* out = next.data();
-    for (int t = 0; t < extent; ++t)
+    const slices mine = slices_of(0, extent, thread);
+    for (int t = mine.first; t < mine.last; ++t)
         for (int z = 2; z < extent; ++z)
             for (int y = 2; y < extent; ++y) {
                 const std::int64_t first = t * stride[3] + z * stride[2] + y * stride[1];
@@ -67,12 +82,39 @@ void box_by_hand(field<double>& next, const field<double>& u, int extent) {
 
 double start_value(std::int64_t i) { return static_cast<double>(i * 7919 % 1009) / 1009; }
 
-template <class Step>
-double nanoseconds(Step&& step, int repetitions) {
-    const auto begin = std::chrono::steady_clock::now();
-    for (int i = 0; i < repetitions; ++i) step();
-    return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count() / repetitions;
-}
+using step_function = std::function<void(team)>;
+
+/// The threads that share each step of either contender.
+class timed_team {
+  public:
+    explicit timed_team(int threads) : threads_(0, 1, threads, [this](team t) { repeat(t); }) {}
+
+    /// A step, on average; the next begins when all threads are done with the last.
+    double nanoseconds(const step_function& step, int repetitions) {
+        step_ = &step;
+        repetitions_ = repetitions;
+        done_.store(0);
+        const bench::thread_team::work at_work(threads_);
+        const auto begin = std::chrono::steady_clock::now();
+        repeat(threads_.begin());
+        return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count() / repetitions;
+    }
+
+  private:
+    void repeat(team t) {
+        for (int i = 1; i <= repetitions_; ++i) {
+            (*step_)(t);
+            if (t.size == 1) continue;
+            done_.fetch_add(1);
+            halo::await_team([&] { return done_.load() >= std::int64_t{i} * t.size; });
+        }
+    }
+
+    const step_function* step_ = nullptr;
+    int repetitions_ = 0;
+    alignas(64) std::atomic<std::int64_t> done_{0}; // threads that are done with a step, over all steps
+    bench::thread_team threads_;                    // last, because it uses the others
+};
 
 /// One stencil: what is timed, and its field of results.
 struct contest {
@@ -80,16 +122,17 @@ struct contest {
     int extent, radius;
     std::int64_t interior, boundary; // sites
     field<double>* result;
-    std::function<void()> ours, by_hand, our_boundary;
+    step_function ours, by_hand, our_boundary;
 };
 
 /// Compares the results of both, bit by bit, then their times. Returns the number of failures.
-int run(const contest& c, double seconds) {
+int run(const contest& c, int threads, double seconds) {
+    timed_team team(threads);
     std::span<double> result = c.result->values();
-    c.by_hand();
+    (void)team.nanoseconds(c.by_hand, 1);
     const std::vector<double> right(result.begin(), result.end());
     std::ranges::fill(result, 0.0);
-    c.ours();
+    (void)team.nanoseconds(c.ours, 1);
     if (std::memcmp(result.data(), right.data(), result.size_bytes()) != 0) {
         std::fprintf(stderr, "%s and hand-written loop differ at L = %d, radius %d\n", c.shape, c.extent, c.radius);
         return 1;
@@ -97,18 +140,19 @@ int run(const contest& c, double seconds) {
 
     constexpr int rounds = 21;
     const double slice = seconds * 1e9 / (2 * rounds);
-    const int repetitions = static_cast<int>(std::clamp(slice / nanoseconds(c.by_hand, 2), 1.0, 1e9));
+    const int repetitions = static_cast<int>(std::clamp(slice / team.nanoseconds(c.by_hand, 2), 1.0, 1e9));
     std::vector<double> times_of_ours, times_of_theirs;
     for (int i = 0; i < rounds; ++i) {
-        times_of_ours.push_back(nanoseconds(c.ours, repetitions));
-        times_of_theirs.push_back(nanoseconds(c.by_hand, repetitions));
+        times_of_ours.push_back(team.nanoseconds(c.ours, repetitions));
+        times_of_theirs.push_back(team.nanoseconds(c.by_hand, repetitions));
     }
     const double ours = bench::median(times_of_ours), theirs = bench::median(times_of_theirs);
     const auto sites = static_cast<double>(c.interior);
     bench::json_line line;
     line.add("bench", "stencil").add("shape", c.shape).add("L", c.extent).add("radius", c.radius);
+    line.add("threads", threads);
     line.add("ours_ns_per_site", ours / sites).add("by_hand_ns_per_site", theirs / sites).add("ratio", ours / theirs);
-    line.add("boundary_ns_per_site", nanoseconds(c.our_boundary, repetitions) / static_cast<double>(c.boundary));
+    line.add("boundary_ns_per_site", team.nanoseconds(c.our_boundary, repetitions) / static_cast<double>(c.boundary));
     std::puts(line.add(bench::facts_of_process().line()).text().c_str());
     return 0;
 }
@@ -116,7 +160,7 @@ int run(const contest& c, double seconds) {
 std::int64_t fourth_power(int n) { return std::int64_t{n} * n * n * n; }
 
 template <int Radius>
-int compare_stars(int extent, double seconds) {
+int compare_stars(int extent, int threads, double seconds) {
     const auto job = comm::job::single();
     const lattice::coordinate e{extent, extent, extent, extent};
     halo::stencil_options options{.self_exchange = true}; // every dimension has ghosts, as if cut
@@ -140,13 +184,13 @@ int compare_stars(int extent, double seconds) {
                 .interior = interior,
                 .boundary = u.volume() - interior,
                 .result = &next,
-                .ours = [&] { stencil.for_interior(step); },
-                .by_hand = [&] { star_by_hand<Radius>(next, u, e); },
-                .our_boundary = [&] { stencil.for_boundary(step); }},
-               seconds);
+                .ours = [&](team t) { stencil.for_interior(step, t); },
+                .by_hand = [&](team t) { star_by_hand<Radius>(next, u, e, t); },
+                .our_boundary = [&](team t) { stencil.for_boundary(step, t); }},
+               threads, seconds);
 }
 
-int compare_boxes(int extent, double seconds) {
+int compare_boxes(int extent, int threads, double seconds) {
     const auto job = comm::job::single();
     const lattice::coordinate e{extent, extent, extent, extent};
     halo::box_stencil<double> stencil(job, lattice::decomposition::even(e, {1, 1, 1, 1}),
@@ -171,21 +215,24 @@ int compare_boxes(int extent, double seconds) {
                 .interior = interior,
                 .boundary = fourth_power(extent) - interior,
                 .result = &next,
-                .ours = [&] { stencil.for_interior(step); },
-                .by_hand = [&] { box_by_hand(next, u, extent); },
-                .our_boundary = [&] { stencil.for_boundary(step); }},
-               seconds);
+                .ours = [&](team t) { stencil.for_interior(step, t); },
+                .by_hand = [&](team t) { box_by_hand(next, u, extent, t); },
+                .our_boundary = [&](team t) { stencil.for_boundary(step, t); }},
+               threads, seconds);
 }
 
 int measure_all(app::program& program, int argc, const char* const* argv) {
     CLI::App cli("How fast is a stencil beside the loop that one would write by hand?");
     double seconds = 5;
+    int threads = 1;
     bench::add_seconds(cli, seconds, "of the whole run, about");
+    app::add_integer_flag(cli, "--threads", threads, 1, 1024, "of each contender");
     program.parse(cli, argc, argv);
+    if (threads > 1) bench::pin(0, threads);
     int failures = 0;
     for (int extent : {8, 16, 32})
-        failures += compare_stars<1>(extent, seconds / 9) + compare_stars<2>(extent, seconds / 9) +
-                    compare_boxes(extent, seconds / 9);
+        failures += compare_stars<1>(extent, threads, seconds / 9) + compare_stars<2>(extent, threads, seconds / 9) +
+                    compare_boxes(extent, threads, seconds / 9);
     return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

@@ -113,6 +113,7 @@ star_table::star_table(const coordinate& extents, const std::array<bool, dimensi
 
 void star_table::add_boundary(const coordinate& first, int rows, bool whole) {
     boundary_.push_back({static_cast<std::int32_t>(lattice::lexicographic_index(first, extents_)), rows, whole});
+    boundary_sites_ += std::int64_t{rows} * row_sites(boundary_.back());
     for (int mu = 1; mu < dimensions; ++mu)
         for (int k = -radius_; k <= radius_; ++k) places_.push_back(neighbour(first, mu, k));
 }

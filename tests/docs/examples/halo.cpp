@@ -13,6 +13,8 @@
 #include <cmath>
 #include <complex>
 
+#include <omp.h>
+
 using namespace halocline;
 
 namespace {
@@ -27,6 +29,8 @@ double initial(const lattice::coordinate& global_site);
 } // namespace
 
 void blur(const comm::job& job, const lattice::decomposition& cut, int steps);
+void diffuse(halo::stencil<double>& heat, lattice::field<double>& u, lattice::field<double>& v, double alpha,
+             int steps);
 double norm_of_residual(const comm::job& job, halo::stencil<double>& laplace, const lattice::field<double>& u,
                         const lattice::field<double>& rho);
 void exchange_faces(const comm::job& job, const lattice::decomposition& cut, spinors& y, spinors& x);
@@ -58,6 +62,27 @@ void blur(const comm::job& job, const lattice::decomposition& cut, int steps) {
         s.for_interior(blur);
         s.finish_or_throw();
         s.for_boundary(blur);
+    }
+}
+
+void diffuse(halo::stencil<double>& heat, lattice::field<double>& u, lattice::field<double>& v, double alpha,
+             int steps) {
+#pragma omp parallel
+    {
+        const halo::team me{omp_get_thread_num(), omp_get_num_threads()};
+        for (int n = 0; n < steps; ++n) {
+            lattice::field<double>&from = n % 2 == 0 ? u : v, &to = n % 2 == 0 ? v : u;
+            const auto euler = [&](const auto& site) {
+                double sum = -8 * site.here();
+                for (int mu = 0; mu < 4; ++mu) sum += site.at(mu, -1) + site.at(mu, +1);
+                to.data()[site.index()] = site.here() + alpha * sum;
+            };
+            heat.start(from, me); // each packs its part
+            heat.for_interior(euler, me);
+            if (heat.finish(me) != comm::status::ok) break; // all members leave
+            heat.for_boundary(euler, me);
+#pragma omp barrier // the next start() sends what all have written
+        }
     }
 }
 

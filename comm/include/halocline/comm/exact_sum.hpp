@@ -69,7 +69,7 @@ class exact_accumulator {
 ///     …
 ///     const double total = energy.sum_or_throw();
 ///
-/// Not for several threads at once.
+/// Not for several threads at once: of a team each has an exact_accumulator, and one thread adds these.
 class exact_sum {
   public:
     /// Collective.  `values`: how many sums, 1 to 14.
@@ -78,6 +78,8 @@ class exact_sum {
 
     /// Adds to one of the sums, on this rank.  Pre: 0 <= which < values.
     void add(double x, int which = 0) noexcept { parts_[static_cast<std::size_t>(which)].add(x); }
+    /// Adds all that an accumulator holds.
+    void add(const exact_accumulator& x, int which = 0) noexcept { parts_[static_cast<std::size_t>(which)] += x; }
     /// Collective. The totals become the sums of all that was added on all ranks since the last call.
     /// Err, Cost: as a global_sum of 70 doubles per value.
     [[nodiscard]] status sum() noexcept;

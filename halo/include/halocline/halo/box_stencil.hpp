@@ -13,9 +13,11 @@
 #include <halocline/halo/detail/box_parts.hpp>
 #include <halocline/halo/detail/checked_kernel.hpp>
 #include <halocline/halo/detail/phase_arithmetic.hpp>
+#include <halocline/halo/detail/team_share.hpp>
 #include <halocline/halo/sequential.hpp>
 #include <halocline/halo/shell.hpp>
 #include <halocline/halo/shell_plan.hpp>
+#include <halocline/halo/team.hpp>
 #include <halocline/lattice/decomposition.hpp>
 #include <halocline/lattice/field.hpp>
 #include <halocline/lattice/geometry.hpp>
@@ -94,7 +96,7 @@ class box_neighbourhood {
 /// kernel(n), with n a box_neighbourhood, is called once per site of this rank, in any order, also for several sites at
 /// once. It may write what belongs to its own site n.index(), but nothing that is read. A kernel that adds to what
 /// several sites share (a histogram, a sum) goes through sequential(). The same `[&](const auto& n) { … }` serves both
-/// calls.
+/// calls. Teams: see stencil.
 /// T: a trivially copyable type of 4 or 8 bytes.
 template <class T, int Components = 1>
 class box_stencil {
@@ -127,24 +129,28 @@ class box_stencil {
 
     /// Starts the exchange of field(i), which must not change until for_boundary() has returned.
     /// Err: input_error if there is no such field, or if it lies elsewhere than the fields that the stencil made.
-    void start(int i);
+    void start(int i, team t = {});
     /// Calls the kernel for every site whose neighbours are all available already.  Pre: start().
     /// Err: error if start() was never called, if the field was swapped since, or (checks normal) if the kernel writes
     ///      it.
     template <class Kernel>
-    void for_interior(Kernel&& kernel) const;
-    /// Moves what can be moved now. True if finish() would not wait.
+    void for_interior(Kernel&& kernel, team t = {}) const;
+    /// Moves what can be moved now. True if finish() would not wait. In a team member 0 alone calls it.
     [[nodiscard]] bool test() noexcept { return plan_.test(); }
-    /// Waits for the ghosts; finish_or_throw() turns a bad status into an exception, as shell_plan does.
-    [[nodiscard]] comm::status finish() noexcept { return plan_.finish(); }
+    /// Waits for the ghosts, and for all members of a team, so the interior is done, too.
+    /// Err: as shell_plan.
+    [[nodiscard]] comm::status finish(team t = {}) noexcept { return plan_.finish(t); }
+    /// finish() that throws on a bad status, as shell_plan does. Not for members of a team: they call finish(t). If that
+    /// is not ok, one thread calls this afterwards, and it throws the reason.
     void finish_or_throw() { plan_.finish_or_throw(); }
     /// Calls the kernel for every other site.
     /// Err: error if the exchange is not finished, or if the field was swapped since start() or (checks normal) it or
-    ///      its ghosts were written, also by the kernel itself.
+    ///      its ghosts were written, also by the kernel itself. What was written outside the kernel is told to one
+    ///      member of a team.
     template <class Kernel>
-    void for_boundary(Kernel&& kernel) const;
+    void for_boundary(Kernel&& kernel, team t = {}) const;
 
-    /// All four in turn, for field(i).  Err: as start() and finish_or_throw().
+    /// All four in turn, for field(i), by one thread.  Err: as start() and finish_or_throw().
     template <class Kernel>
     void apply(int i, Kernel&& kernel) {
         start(i);
@@ -159,8 +165,9 @@ class box_stencil {
     using neighbours = box_neighbourhood<T, Components>;
     using field_list = std::vector<lattice::field<T>>;
 
+    /// A member's rows of a part.
     template <class Kernel>
-    void visit(const lattice::box& part, Kernel& kernel) const;
+    void visit(const lattice::box& part, Kernel& kernel, team t) const;
     [[nodiscard]] static std::unique_ptr<field_list> made(const comm::job& j, const lattice::box& grown,
                                                           const box_stencil_options& options);
     /// Err: error if the field was swapped or replaced since start().
@@ -176,9 +183,9 @@ class box_stencil {
     lattice::box local_, grown_;
     checked_pointer<std::unique_ptr<field_list>> fields_;
     shell_plan plan_;
-    int source_ = -1;           // the field last started
-    const T* values_ = nullptr; // its values
-    std::uint64_t epoch_ = 0;   // the exchange that brings its ghosts
+    team_value<int> source_ = -1;         // the field last started
+    team_value<const T*> values_;         // its values
+    team_value<std::uint64_t> epoch_ = 0; // the exchange that brings its ghosts
 };
 
 template <class T, int Components>
@@ -253,7 +260,7 @@ void box_stencil<T, Components>::set_outside(Value&& value) {
 }
 
 template <class T, int Components>
-void box_stencil<T, Components>::start(int i) {
+void box_stencil<T, Components>::start(int i, team t) {
     const T* const values = field(i).data();
     const int bound = plan_.binding_of(values);
     if (bound < 0)
@@ -262,12 +269,12 @@ void box_stencil<T, Components>::start(int i) {
     source_ = i;
     values_ = values;
     epoch_ = plan_.epoch() + 1;
-    plan_.start(bound);
+    plan_.start(bound, t);
 }
 
 template <class T, int Components>
 template <class Kernel>
-void box_stencil<T, Components>::visit(const lattice::box& part, Kernel& kernel) const {
+void box_stencil<T, Components>::visit(const lattice::box& part, Kernel& kernel, team t) const {
     typename neighbours::run r;
     const std::int64_t sites = part.extents[0];
     std::int64_t distance = Components;
@@ -275,18 +282,24 @@ void box_stencil<T, Components>::visit(const lattice::box& part, Kernel& kernel)
         r.step[mu] = distance;
         distance *= grown_.extents[mu];
     }
+    const T* const values = values_;
+    const std::int64_t planes = std::int64_t{part.extents[3]} * part.extents[2];
+    const team_share mine = share_of(planes * part.extents[1], t);
+    std::int64_t before = 0; // rows in the planes before this one
     lattice::coordinate x = part.origin;
-    for (int t = 0; t < part.extents[3]; ++t)
-        for (int z = 0; z < part.extents[2]; ++z)
-            for (int y = 0; y < part.extents[1]; ++y) {
-                x[1] = part.origin[1] + y;
+    for (int k = 0; k < part.extents[3]; ++k)
+        for (int z = 0; z < part.extents[2]; ++z, before += part.extents[1]) {
+            const team_share rows = mine.among(before, part.extents[1]);
+            for (std::int64_t y = rows.first; y < rows.last; ++y) {
+                x[1] = part.origin[1] + static_cast<int>(y);
                 x[2] = part.origin[2] + z;
-                x[3] = part.origin[3] + t;
+                x[3] = part.origin[3] + k;
                 r.first = lattice::lexicographic_index(x, grown_.extents);
-                r.here = values_ + r.first * Components;
+                r.here = values + r.first * Components;
                 const typename neighbours::run fixed = r; // a copy that nothing else refers to can stay in registers
                 detail::visit_sites(0, sites, kernel, [&fixed](std::int64_t i) { return neighbours(fixed, i); });
             }
+        }
 }
 
 template <class T, int Components>
@@ -297,26 +310,29 @@ void box_stencil<T, Components>::require_same_values() const {
 
 template <class T, int Components>
 template <class Kernel>
-void box_stencil<T, Components>::for_interior(Kernel&& kernel) const {
+void box_stencil<T, Components>::for_interior(Kernel&& kernel, team t) const {
     (void)*fields_; // throws if it was moved from
     if (source_ < 0) throw error(named() + "for_interior() before start(): of which field?");
     require_same_values();
-    visit_with_checks<Components>(options_.checks, options_.name, values_, kernel,
-                                  [this](auto& k) { this->visit(parts_.interior, k); });
+    const T* const values = values_;
+    visit_with_checks<Components>(options_.checks, options_.name, values, kernel,
+                                  [&](auto& k) { this->visit(parts_.interior, k, t); });
 }
 
 template <class T, int Components>
 template <class Kernel>
-void box_stencil<T, Components>::for_boundary(Kernel&& kernel) const {
+void box_stencil<T, Components>::for_boundary(Kernel&& kernel, team t) const {
     (void)*fields_;
     if (plan_.epoch() != epoch_ || source_ < 0)
         throw error(named() + "for_boundary() before finish(): its ghosts are stale");
     require_same_values();
-    if (const std::string why = plan_.why_stale(plan_.binding_of(values_)); !why.empty())
-        throw error(named() + "stale ghosts of field " + std::to_string(source_) + ": " + why + "; call start(" +
-                    std::to_string(source_) + ") and finish()");
-    visit_with_checks<Components>(options_.checks, options_.name, values_, kernel, [this](auto& k) {
-        for (const lattice::box& part : parts_.boundary) this->visit(part, k);
+    if (t.index == 0)
+        if (const std::string why = plan_.why_stale(plan_.binding_of(values_)); !why.empty())
+            throw error(named() + "stale ghosts of field " + std::to_string(source_) + ": " + why + "; call start(" +
+                        std::to_string(source_) + ") and finish()");
+    const T* const values = values_;
+    visit_with_checks<Components>(options_.checks, options_.name, values, kernel, [&](auto& k) {
+        for (const lattice::box& part : parts_.boundary) this->visit(part, k, t);
     });
 }
 

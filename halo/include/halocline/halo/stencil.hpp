@@ -15,11 +15,13 @@
 #include <halocline/halo/detail/phase_arithmetic.hpp>
 #include <halocline/halo/detail/star_loops.hpp>
 #include <halocline/halo/detail/star_table.hpp>
+#include <halocline/halo/detail/team_share.hpp>
 #include <halocline/halo/field_view.hpp>
 #include <halocline/halo/message_format.hpp>
 #include <halocline/halo/neighbourhood.hpp>
 #include <halocline/halo/packer.hpp>
 #include <halocline/halo/plan.hpp>
+#include <halocline/halo/team.hpp>
 #include <halocline/lattice/decomposition.hpp>
 #include <halocline/lattice/field.hpp>
 #include <halocline/lattice/geometry.hpp>
@@ -89,6 +91,9 @@ std::uint64_t continue_checksum(std::uint64_t sum, std::span<const std::int32_t>
 /// kernel(n), with n a neighbourhood, is called once per site, in any order, also for several sites at once. It may
 /// write what belongs to its own site n.index(), but nothing that is read. A kernel that adds to what several sites
 /// share (a histogram, a sum) goes through sequential(). The same `[&](const auto& n) { … }` serves both calls.
+/// Teams: with size > 1 every member makes all four calls, in turn, each with its own index; a kernel is called for the
+/// sites of the member's share. Before any member calls start(), all must be done with what came before it: with
+/// for_boundary(), and with the field that is to be sent. Threads that add to a sum each have their own.
 /// T: a trivially copyable type of 4 or 8 bytes; complex numbers of double are two components (re, im).
 template <class T, star Star = star{}>
 class stencil {
@@ -117,31 +122,30 @@ class stencil {
     /// Starts the exchange of u, which must not change, and whose object must stay where it is, until for_boundary() has
     /// returned. Several stencils may work on one field.
     /// Err: input_error if u is not as make_field() makes it.
-    void start(const lattice::field<T>& u);
+    void start(const lattice::field<T>& u, team t = {});
     /// Calls the kernel for every site whose neighbours all lie in this rank's box, across a wrap or not.  Pre:
     /// start().
     /// Err: error if start() was never called, if u was swapped since, or (checks normal) if the kernel writes u.
     template <class Kernel>
-    void for_interior(Kernel&& kernel) const;
-    /// Moves what can be moved now. True if finish() would not wait.
+    void for_interior(Kernel&& kernel, team t = {}) const;
+    /// Moves what can be moved now. True if finish() would not wait. In a team member 0 alone calls it.
     [[nodiscard]] bool test() noexcept { return plan_.test(); }
-    /// Waits for the ghosts; finish_or_throw() turns a bad status into an exception, as halo::plan does.
-    [[nodiscard]] comm::status finish() noexcept {
-        const comm::status s = plan_.finish();
-        if (s == comm::status::ok) complete_ghosts();
-        return s;
-    }
+    /// Waits for the ghosts, and for all members of a team, so the interior is done, too.
+    /// Err: as halo::plan.
+    [[nodiscard]] comm::status finish(team t = {}) noexcept;
+    /// finish() that throws on a bad status, as halo::plan does. Not for members of a team: they call finish(t). If that
+    /// is not ok, one thread calls this afterwards, and it throws the reason.
     void finish_or_throw() {
         plan_.finish_or_throw();
         complete_ghosts();
     }
     /// Calls the kernel for every other site.
     /// Err: error if the exchange is not finished, or if u was swapped or (checks normal) written since start(), also
-    ///      by the kernel itself.
+    ///      by the kernel itself. What was written outside the kernel is told to one member of a team.
     template <class Kernel>
-    void for_boundary(Kernel&& kernel) const;
+    void for_boundary(Kernel&& kernel, team t = {}) const;
 
-    /// All four in turn.  Err: as start() and finish_or_throw().
+    /// All four in turn, by one thread.  Err: as start() and finish_or_throw().
     template <class Kernel>
     void apply(const lattice::field<T>& u, Kernel&& kernel) {
         start(u);
@@ -200,10 +204,11 @@ class stencil {
     std::optional<rounding> rounding_;
     std::array<completed_layers, lattice::faces> completed_;
     std::array<std::vector<T>, lattice::faces> outside_; // behind the open edges of this rank, in message order
-    const lattice::field<T>* source_ = nullptr;          // the last one started
-    const T* values_ = nullptr;                          // its values
+    team_value<const lattice::field<T>*> source_;        // the last one started
+    team_value<const T*> values_;                        // its values
+    team_value<std::uint64_t> epoch_ = 1;                // the exchange that brings its ghosts
+    team_value<std::uint64_t> completed_epoch_;          // the last one whose ghosts complete_ghosts() has seen to
     std::uint64_t across_ = 0;                           // checksum_across() when it was started
-    std::uint64_t epoch_ = 1;                            // the exchange that brings its ghosts
 };
 
 template <class T, star Star>
@@ -323,7 +328,7 @@ void stencil<T, Star>::set_outside(Value&& value) {
 }
 
 template <class T, star Star>
-void stencil<T, Star>::start(const lattice::field<T>& u) {
+void stencil<T, Star>::start(const lattice::field<T>& u, team t) {
     if (u.shared_order() == nullptr || !u.order().is_like(*order()) || u.components() != Star.components)
         throw input_error("stencil '" + plan_.options().name + "': a field for it is lexicographic, covers " +
                           lattice::to_string(local_.extents) + " and has " + std::to_string(Star.components) +
@@ -331,41 +336,52 @@ void stencil<T, Star>::start(const lattice::field<T>& u) {
     source_ = &u;
     values_ = u.data();
     epoch_ = plan_.epoch() + 1;
-    if (!rounding_) across_ = checksum_across();
+    if (t.index == 0 && !rounding_) across_ = checksum_across();
 
     if constexpr (std::is_same_v<T, float>)
         if (rounding_) {
-            rounding_->version = u.version();
-            plan_.start(rounding_->pack.of(u));
+            if (t.index == 0) rounding_->version = u.version();
+            plan_.start(rounding_->pack.of(u), t);
             return;
         }
-    plan_.start(u);
+    plan_.start(u, t);
+}
+
+template <class T, star Star>
+comm::status stencil<T, Star>::finish(team t) noexcept {
+    const comm::status s = plan_.finish(t);
+    if (t.index == 0) {
+        if (s == comm::status::ok) complete_ghosts();
+        completed_epoch_ = epoch_; // in any case: another member may have left plan_ before it failed
+    } else if (s == comm::status::ok) {
+        await_team([this] { return completed_epoch_ >= epoch_; });
+    }
+    return s;
 }
 
 template <class T, star Star>
 template <class Kernel>
-void stencil<T, Star>::for_interior(Kernel&& kernel) const {
+void stencil<T, Star>::for_interior(Kernel&& kernel, team t) const {
     (void)order(); // throws if it was moved from
     if (source_ == nullptr)
         throw error("stencil '" + plan_.options().name + "': for_interior() before start(): of which field?");
     require_same_values();
-    visit_with_checks<Star.components>(plan_.options().checks, plan_.options().name, values_, kernel,
-                                       [this](auto& k) { loops(table_).interior(values_, k); });
+    const T* const values = values_;
+    visit_with_checks<Star.components>(plan_.options().checks, plan_.options().name, values, kernel,
+                                       [&](auto& k) { loops(table_).interior(values, k, t); });
 }
 
 template <class T, star Star>
 template <class Kernel>
-void stencil<T, Star>::for_boundary(Kernel&& kernel) const {
+void stencil<T, Star>::for_boundary(Kernel&& kernel, team t) const {
     (void)order(); // throws if it was moved from
     if (plan_.epoch() != epoch_)
         throw error("stencil '" + plan_.options().name + "': for_boundary() before finish(): its ghosts are stale");
     require_same_values();
-    if (rounding_)
-        require_unmarked();
-    else
-        require_fresh();
-    visit_with_checks<Star.components>(plan_.options().checks, plan_.options().name, values_, kernel,
-                                       [this](auto& k) { loops(table_).boundary(sources(), k); });
+    if (t.index == 0) rounding_ ? require_unmarked() : require_fresh();
+    const T* const values = values_;
+    visit_with_checks<Star.components>(plan_.options().checks, plan_.options().name, values, kernel,
+                                       [&](auto& k) { loops(table_).boundary(sources(), k, t); });
 }
 
 template <class T, star Star>

@@ -45,6 +45,11 @@ class star_table {
 
     /// All other sites.
     [[nodiscard]] const std::vector<block>& boundary() const { return boundary_; }
+    /// How many sites of each row of a block belong to the boundary.
+    [[nodiscard]] int row_sites(const block& b) const {
+        return b.whole ? extents_[0] : std::min(extents_[0], 2 * radius_);
+    }
+    [[nodiscard]] std::int64_t boundary_sites() const { return boundary_sites_; }
     /// Neighbours of the first site of boundary()[b]: by mu = y, z, t, then k = -radius … radius (0 is the site
     /// itself).
     [[nodiscard]] const place* places(std::size_t b) const { return &places_[b * places_per_block()]; }
@@ -70,6 +75,7 @@ class star_table {
     int radius_ = 1;
     std::array<std::vector<std::int64_t>, lattice::dimensions> steps_;
     std::vector<block> boundary_;
+    std::int64_t boundary_sites_ = 0;
     std::vector<place> places_;
 };
 
