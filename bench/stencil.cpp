@@ -93,7 +93,7 @@ class timed_team {
     double nanoseconds(const step_function& step, int repetitions) {
         step_ = &step;
         repetitions_ = repetitions;
-        done_.store(0);
+        done_before_ = done_.load();
         const bench::thread_team::work at_work(threads_);
         const auto begin = std::chrono::steady_clock::now();
         repeat(threads_.begin());
@@ -102,17 +102,20 @@ class timed_team {
 
   private:
     void repeat(team t) {
-        for (int i = 1; i <= repetitions_; ++i) {
+        std::int64_t all = done_before_; // threads that are done when the next step begins
+        for (int i = repetitions_; i > 0; --i) {
             (*step_)(t);
             if (t.size == 1) continue;
+            all += t.size;
             done_.fetch_add(1);
-            halo::await_team([&] { return done_.load() >= std::int64_t{i} * t.size; });
+            halo::await_team([&] { return done_.load() >= all; });
         }
     }
 
     const step_function* step_ = nullptr;
     int repetitions_ = 0;
-    alignas(64) std::atomic<std::int64_t> done_{0}; // threads that are done with a step, over all steps
+    std::int64_t done_before_ = 0;
+    alignas(64) std::atomic<std::int64_t> done_{0}; // threads that are done with a step, over all steps and calls
     bench::thread_team threads_;                    // last, because it uses the others
 };
 
