@@ -316,7 +316,8 @@ constexpr const char* about_lines =
     "mean of many exchanges), in the mode of the "
     "machine that the point saw most (flag_ns). \"bench\":\"halo_detail\" has what else was seen of the same, by "
     "\"measure\" (bare: the exchange alone; step: the source written, the exchange, the ghosts read) and \"machine\" "
-    "(fast, slow). \"bench\":\"halo_plan\": what making a plan costs. \"bench\":\"halo_left_out\": a point for which "
+    "(fast, slow; mixed: noisy, of any mode). \"bench\":\"halo_plan\": what making a plan costs. "
+    "\"bench\":\"halo_left_out\": a point for which "
     "there was no time.";
 
 int measure(app::program& program, int argc, const char* const* argv) {

@@ -27,6 +27,7 @@ std::string extents_of(const point& p) {
 struct best {
     double us = std::numeric_limits<double>::infinity();
     const entry* who = nullptr;
+    bool noisy = false;
     [[nodiscard]] bool known() const { return who != nullptr; }
 };
 
@@ -37,18 +38,18 @@ best fastest(const std::vector<entry>& entries, const std::vector<outcome>& outc
     for (std::size_t i = 0; i < entries.size(); ++i) {
         const series& s = outcomes[i].kept[speed];
         if (!outcomes[i].has_figure(speed) || s.us[measure].empty() || !which(entries[i])) continue;
-        if (const double us = median(s.us[measure]); us < b.us) b = {us, &entries[i]};
+        if (const double us = median(s.us[measure]); us < b.us) b = {us, &entries[i], outcomes[i].noisy};
     }
     return b;
 }
 
-// Cells of the table; "-": not known.
+// Cells of the table; "-": not known, n: noisy.
 std::string decimals(int places, double value) {
     std::array<char, 32> text{};
     std::snprintf(text.data(), text.size(), "%.*f", places, value);
     return text.data();
 }
-std::string us_of(const best& b) { return b.known() ? decimals(3, b.us) : "-"; }
+std::string us_of(const best& b) { return b.known() ? decimals(3, b.us) + (b.noisy ? "n" : "") : "-"; }
 std::string ratio_of(const best& a, const best& b) { return a.known() && b.known() ? decimals(2, a.us / b.us) : "-"; }
 std::string name_of(const best& b) {
     if (!b.known()) return "-";
@@ -75,7 +76,8 @@ void report::write_json(const char* bench, const point& p, const entry& e, const
     // Up to here the keys are a fixed interface, in this order; the rest is additional.
     line.add("us_min", quantile(s.us[measure], 0)).add("transfer_ns", median(s.transfer_ns));
     line.add("core_ns", median(s.core_ns));
-    line.add("measure", measures[measure]).add("machine", speed == outcome::fast ? "fast" : "slow");
+    line.add("measure", measures[measure]);
+    line.add("machine", seen.mixed ? "mixed" : speed == outcome::fast ? "fast" : "slow");
     if (!e.settings.empty()) line.add("settings", e.settings);
     if (e.who.who != "ours") line.add("beside", transport_);
     if (ranks_ == 1) line.add("self_exchange", true);
@@ -104,7 +106,7 @@ void report::write_head() {
     if (head_written_) return;
     head_written_ = true;
     std::fprintf(table_, "%-12s %6s %-4s %-8s %-4s %-5s | %9s %9s %-11s %6s %9s | %9s %-20s %6s | %9s %-27s %6s\n", "L",
-                 "B/site", "cut", "layout", "mode", "what", "limit us", "ours us", "best path", "/limit", "chosen us",
+                 "B/site", "cut", "layout", "mode", "what", "limit us", "ours us", "path", "/limit", "chosen us",
                  "MPI us", "best as installed", "/ours", "MPI us", "best, tuned too", "/ours");
 }
 
@@ -136,8 +138,10 @@ void report::write_rows(const point& p, const std::vector<entry>& entries, const
         };
         const auto left_to_choose = [](const entry& e) { return e.who.mode == halo::to_string(halo::path::automatic); };
         const best limit = of([](const entry& e) { return e.who.who == "limit"; });
-        const best ours = of([&](const entry& e) { return e.who.who == "ours" && !left_to_choose(e); });
+        const best path_asked_for = of([&](const entry& e) { return e.who.who == "ours" && !left_to_choose(e); });
         const best chosen = of([&](const entry& e) { return e.who.who == "ours" && left_to_choose(e); });
+        // A program's step has the path that its plan chooses.
+        const best ours = measure != exchange_alone && chosen.known() ? chosen : path_asked_for;
         const best mpi = of([](const entry& e) { return e.settings == "installed"; });
         const best tuned = of([](const entry& e) { return !e.settings.empty(); });
         if (!ours.known() && !chosen.known() && threads > 1) continue;
@@ -153,11 +157,9 @@ void report::write_rows(const point& p, const std::vector<entry>& entries, const
     for (std::size_t i = 0; i < entries.size(); ++i) { // programs of --peer that are no MPIs
         const series& s = outcomes[i].kept[speed];
         if (!entries[i].foreign || !outcomes[i].has_figure(speed) || s.us[measure].empty()) continue;
-        std::fprintf(table_, "%*s %s %s: %.3f us\n", 40, "beside it", entries[i].who.who.c_str(),
-                     entries[i].who.mode.c_str(), median(s.us[measure]));
+        std::fprintf(table_, "%*s %s %s: %.3f us%s\n", 40, "beside it", entries[i].who.who.c_str(),
+                     entries[i].who.mode.c_str(), median(s.us[measure]), outcomes[i].noisy ? " (noisy)" : "");
     }
-    if (std::any_of(outcomes.begin(), outcomes.end(), [](const outcome& o) { return o.noisy; }))
-        std::fprintf(table_, "%*s\n", 40, "(noisy)");
     std::fflush(table_);
 }
 

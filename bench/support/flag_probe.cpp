@@ -64,7 +64,7 @@ bool pin_ranks(const comm::job& j) {
     return false;
 }
 
-int spins_of(const comm::job& j) { return own_processor(j) >= 0 ? 2000 : 50; }
+int spins_of(const comm::job& j) { return own_processor(j) >= 0 ? 2000 : 4; }
 
 flag_probe::flag_probe(const comm::job& j) : job_(j), area_(j, lines_at + 64 * lines), spins_(spins_of(j)) {}
 

@@ -102,6 +102,7 @@ std::vector<outcome> outcomes_of(std::span<const std::vector<turn>> turns, bool 
         if (o.noisy)
             for (const auto speed : {outcome::fast, outcome::slow})
                 counted[speed] = !too_short && enough(sorted[speed][c]) ? sorted[speed][c] : turn_list();
+        o.mixed = !crowded && !std::ranges::any_of(counted, enough);
         if (!std::ranges::any_of(counted, enough)) {
             counted = {};
             for (const turn& t : turns[c]) counted[outcome::slow].push_back(&t);
@@ -116,8 +117,10 @@ std::vector<outcome> outcomes_of(std::span<const std::vector<turn>> turns, bool 
 
 outcome::speed most_seen(std::span<const outcome> outcomes) {
     std::array<int, 2> slices{};
-    for (const outcome& o : outcomes)
+    for (const outcome& o : outcomes) {
+        if (o.mixed) continue;
         for (const auto speed : {outcome::fast, outcome::slow}) slices[speed] += o.kept[speed].slices;
+    }
     return slices[outcome::fast] > slices[outcome::slow] ? outcome::fast : outcome::slow;
 }
 

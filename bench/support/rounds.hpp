@@ -53,6 +53,7 @@ struct outcome {
     /// has enough of them, however quick the cores were; or, if none has, or slices were shorter than
     /// round_options::shortest_slice, all slices, as slow ones.
     bool noisy = false;
+    bool mixed = false; ///< kept as slow ones: all slices, of whatever mode
     /// Were there slices enough for a figure in this mode? Noisy ones have one, marked.
     [[nodiscard]] bool has_figure(speed mode) const { return kept[mode].slices >= (noisy ? 1 : fewest_slices); }
 };
@@ -60,7 +61,7 @@ struct outcome {
 /// What counts of the turns of each contender. crowded: ranks outnumber cores; too_short: say nothing.
 std::vector<outcome> outcomes_of(std::span<const std::vector<turn>> turns, bool crowded, bool too_short);
 
-/// The mode of the machine that most slices of a point saw, over all contenders.
+/// The mode of the machine that most slices of a point saw, over all contenders; "slow" if no slice shows a mode.
 outcome::speed most_seen(std::span<const outcome> outcomes);
 
 struct round_options {

@@ -1,7 +1,8 @@
 # exchanges compared with the one-copy limit and each installed MPI, as installed and tuned, the important
 # points first, then whether all points meet the targets: 10 minutes, at most one point more; --quick: one
 # minute; --json F.json, --svg F.svg: F-2ranks.json, F-4ranks.json, F-self.json, … and F-targets.md;
-# --peer 'NAME=COMMAND': a program of 2 ranks, or with {np} in it of 2 and of 4, takes turns
+# --peer 'NAME=COMMAND': a program of 2 ranks, or with {np} in it of 2 and of 4, takes turns; its ranks are bound to cores
+# as ours if it is one of Open MPI's mpirun (else it must say so, such as mpirun.mpich -bind-to core)
 programs=(bench_halo bench_targets)
 packages=bench
 quickest=(--quick --json "$build/bench-halo-quick.json" --svg "$build/bench-halo-quick.svg") # a full run's files stay
@@ -30,6 +31,7 @@ exchanges() { # RANKS SECONDS PART [options]
 add_own_peers() { # ARRAY RANKS: a program of two ranks can't take part among four
   local -n array=$1
   local peer
+  bind_own_peers "$2"
   for peer in "${own_peers[@]}"; do
     [[ $peer == *"{np}"* || $2 -eq 2 ]] || continue
     array+=(--peer "${peer//\{np\}/$2}")

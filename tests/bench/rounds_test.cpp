@@ -41,6 +41,16 @@ TEST(Rounds, SlicesAreSortedByMode) {
     EXPECT_EQ(most_seen(seen), outcome::slow);
 }
 
+TEST(Rounds, SlicesThatShowNoModeHaveNoSayInIt) {
+    const std::vector<turn> changing(20, turn{{{9}}, near, far});
+    const auto seen = outcomes_of({slices(3, 1, near), changing});
+
+    EXPECT_TRUE(seen[1].mixed);
+    EXPECT_EQ(seen[1].kept[outcome::slow].slices, 20);
+    EXPECT_FALSE(seen[0].mixed);
+    EXPECT_EQ(most_seen(seen), outcome::fast);
+}
+
 TEST(Rounds, SlicesInWhichTheModeChangesAreDropped) {
     const machine_pace slower_flags{.flag_ns = 145, .transfer_ns = 10, .core_ns = 1000};
     const machine_pace disturbed{.flag_ns = 501, .transfer_ns = 10, .core_ns = 1000};

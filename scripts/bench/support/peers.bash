@@ -29,7 +29,8 @@ mpis_with() { # PROGRAM RANKS
 }
 # Prints the command of a peer.
 mpi_command() { # MPI RANKS PROGRAM [PROCESSORS]
-  [[ $1 == mpich ]] || printf 'env OMPI_MCA_mpi_yield_when_idle=%s ' "$(yields "$2" "${4:-}")"
+  [[ $1 == mpich ]] || # its ranks bind themselves
+    printf 'env OMPI_MCA_mpi_yield_when_idle=%s OMPI_MCA_hwloc_base_binding_policy=none ' "$(yields "$2" "${4:-}")"
   echo "mpirun.$1 -n $2 '$bin/$3_$1'"
 }
 
@@ -52,6 +53,7 @@ declare -A tcp=(
 # variables takes itself for one of its ranks.
 bare_peer() { # MPI PROGRAM [VARIABLES]
   local name clean="env -i PATH='$PATH' HOME='${HOME:-/}'"
+  clean+=' ${HALOCLINE_BENCH_PROCESSORS:+HALOCLINE_BENCH_PROCESSORS=$HALOCLINE_BENCH_PROCESSORS}' # the bench sets it
   for name in $(compgen -e | grep -E '^OMPI_(ALLOW|MCA)'); do clean+=" $name='${!name}'"; done
   echo "$clean ${3:-} $(mpi_command "$1" 2 "$2")"
 }
@@ -88,4 +90,14 @@ bind_alike() { # RANKS [openmpi] [mpich]
   [[ ${bind_ours[0]} != --bind ]] || return 0
   echo "${0##*/}: not all contenders can bind $np ranks to cores here: none does" >&2
   bind_mpi=([openmpi]='--bind-to none' [mpich]='-bind-to none')
+}
+# The same for commands that the user gives. Open MPI's launcher is told by the environment, which this sets; a command of
+# another one must say how it binds.
+bind_own_peers() { # RANKS
+  local mpis=()
+  ! command -v mpirun.openmpi >/dev/null || mpis=(openmpi)
+  bind_alike "$1" "${mpis[@]}"
+  OMPI_MCA_mpi_yield_when_idle=$(yields "$1")
+  OMPI_MCA_hwloc_base_binding_policy=none
+  [[ ${bind_ours[0]} != --bind ]] || OMPI_MCA_hwloc_base_binding_policy=core
 }
