@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report.hpp"
 
+#include <halocline/base/version.h>
 #include <halocline_app/main.hpp>
 
 #include <nlohmann/json.hpp>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "solution_file.hpp"
 
+#include <halocline/base/version.h>
 #include <halocline/dirac/spinor_field.hpp>
 #include <halocline_app/output_file.hpp>
 

@@ -6,6 +6,7 @@
 #include "ofi/world.hpp"
 #include "verbs/world.hpp"
 
+#include <halocline/base/version.h>
 #include <halocline/comm/processor_quota.hpp>
 #include <halocline/comm/processors.hpp>
 #include <halocline/comm/slab.hpp>

@@ -4,6 +4,7 @@
 #include "control/host_addresses.hpp"
 
 #include <halocline/base/error.hpp>
+#include <halocline/base/version.h>
 #include <halocline/comm/detail/launch.hpp>
 #include <halocline/comm/option_keys.hpp>
 

@@ -10,6 +10,8 @@
 #ifndef HALOCLINE_H
 #define HALOCLINE_H
 
+#include <halocline/base/version.h>
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,7 +33,7 @@ typedef enum halocline_status {
     HALOCLINE_SLAB_FULL = 10 /* no room in a rank's slab, or no memory for it: the text says what helps */
 } halocline_status;
 
-/* "0.1.0" */
+/* HALOCLINE_VERSION of the library; base/version.h has that of this header. */
 const char* halocline_version(void);
 /* The text for the last call that failed in this thread; valid until the next one fails. Never NULL. */
 const char* halocline_error(void);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "errors.hpp"
 
+#include <halocline/base/version.h>
 #include <halocline/comm/bad_input.hpp>
 #include <halocline/comm/out_of_memory.hpp>
 #include <halocline/comm/slab_full.hpp>

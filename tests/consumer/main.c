@@ -3,6 +3,11 @@
 #include <halocline.h>
 
 #include <stdio.h>
+#include <string.h>
+
+#if HALOCLINE_VERSION_MAJOR == 0 && HALOCLINE_VERSION_MINOR < 1
+#error "this program needs halocline 0.1"
+#endif
 
 int main(void) {
     halocline_job* job = NULL;
@@ -17,5 +22,5 @@ int main(void) {
     printf("halocline %s: sum over %d ranks: %g\n", halocline_version(), halocline_job_ranks(job), value);
     halocline_sum_free(sum);
     halocline_job_free(job);
-    return value == 2.5 ? 0 : 1;
+    return value == 2.5 && strcmp(halocline_version(), HALOCLINE_VERSION) == 0 ? 0 : 1;
 }

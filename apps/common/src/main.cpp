@@ -3,6 +3,7 @@
 #include <halocline_app/standard_streams.hpp>
 #include <halocline_app/write_all.hpp>
 
+#include <halocline/base/version.h>
 #include <halocline/comm/bad_input.hpp>
 #include <halocline/comm/option_keys.hpp>
 #include <halocline/comm/run_job.hpp>

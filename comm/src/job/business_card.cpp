@@ -9,6 +9,7 @@
 #include "node/node_slab.hpp"
 
 #include <halocline/base/error.hpp>
+#include <halocline/base/version.h>
 #include <halocline/comm/processors.hpp>
 
 #include <algorithm>
