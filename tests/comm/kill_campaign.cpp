@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kills random ranks at random moments (set-up, exchange), and measures how long the survivors take to name them.
-//   comm_kill_campaign TRANSPORT[+setup|+messages|+puts] ROUNDS[/SURVIVORS] LAUNCHER...
+//   comm_kill_campaign TRANSPORT[+setup|+large|+messages|+puts] ROUNDS[/SURVIVORS] LAUNCHER...
 // e.g. comm_kill_campaign ofi-tcp 1000 bin/halocline-run: amid messages of a plan and sums; +setup: while plans are
-// made; +messages, +puts: large ones.
+// made; +large, +messages, +puts: large messages of a plan, matched ones, puts.
 // 1000/1: one survivor that reports is enough, for launchers that may end the other one first.
 // Fails if a survivor of any round is silent, names another rank, or takes more than 8 s. scripts/kill-campaign.sh runs
 // it over every transport.
@@ -44,6 +44,14 @@ constexpr int ranks = 3;
 long long now_ns() { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
 
 constexpr std::size_t large = 1 << 20;
+
+void exchange_large_plan(const job& j) {
+    channel_set set(j, ring(j, 32 * large), {"ring", ""});
+    for (std::uint64_t k = 1; k <= 5; ++k) {
+        set.for_each([&](auto& channel) { channel.send(k, ticks()); });
+        wait_for(j, set, k);
+    }
+}
 
 void exchange_plan(const job& j) {
     channel_set set(j, ring(j, 5000), {"ring", ""});
@@ -140,6 +148,7 @@ int be_rank(std::string_view transport, std::string_view work, const char* pipe_
         tell(pipe_name, "pid %d %d", j.rank(), static_cast<int>(getpid()));
         for (;;) { // until this rank is killed, or another is
             work == "setup"      ? make_plans(j)
+            : work == "large"    ? exchange_large_plan(j)
             : work == "messages" ? exchange_messages(j)
             : work == "puts"     ? exchange_puts(j)
                                  : exchange_plan(j);
@@ -271,7 +280,7 @@ int main(int argc, char** argv) {
     const std::string_view name = argv[1], transport = name.substr(0, name.find('+'));
     const std::string_view work = transport == name ? "plan" : name.substr(transport.size() + 1);
     const bool over_mpi = transport_named(transport).transport == "mpi";
-    if (work != "plan" && work != "setup" && work != "messages" && work != "puts") return 2;
+    if (work != "plan" && work != "setup" && work != "large" && work != "messages" && work != "puts") return 2;
     if (std::string(argv[2]) == "rank") {
         if (argc < 4) return 2;
         return (over_mpi ? be_rank_behind_a_process : be_rank)(transport, work, argv[3]);

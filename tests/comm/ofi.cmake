@@ -21,5 +21,11 @@ endforeach()
 halocline_add_test(comm.ofi_registration_test SOURCES ofi_registration_test.cpp LINK halocline::comm SEES comm LABELS ofi)
 target_include_directories(comm_ofi_registration_test SYSTEM PRIVATE ${LIBFABRIC_INCLUDE_DIRS})
 
+if(LIBFABRIC_HAS_NET)
+  halocline_add_test(comm.ofi_world_test SOURCES ofi_world_test.cpp LINK halocline::comm SEES comm LABELS ofi)
+  target_include_directories(comm_ofi_world_test SYSTEM PRIVATE ${LIBFABRIC_INCLUDE_DIRS})
+  target_compile_options(comm_ofi_world_test PRIVATE -fno-access-control)
+endif()
+
 halocline_add_test(comm.ofi_library_test SOURCES ofi_library_test.cpp LINK halocline::comm SEES comm LABELS ofi)
 target_include_directories(comm_ofi_library_test SYSTEM PRIVATE ${LIBFABRIC_INCLUDE_DIRS})

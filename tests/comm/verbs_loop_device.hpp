@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <memory_resource>
 #include <string>
 
@@ -30,8 +31,9 @@ inline posted_work posted;
 inline bool loop_delivers = true;
 /// False: completion queues fail.
 inline bool loop_completes = true;
-/// False: no memory can be registered.
-inline bool loop_registers = true;
+/// How many bytes can be registered at a time, and how many are.
+inline constexpr std::size_t any_amount = std::numeric_limits<std::size_t>::max();
+inline std::size_t loop_registers = any_amount, loop_registered = 0;
 /// False: no completion queue can be made.
 inline bool loop_queues = true;
 /// How all requests to send complete. Unless that is success, nothing is delivered.
@@ -206,16 +208,20 @@ inline void add_memory(halocline::comm::verbs_library& l) {
         --open_domains;
         return 0;
     };
-    l.reg_mr = [](ibv_pd*, void*, std::size_t, int) -> ibv_mr* {
-        if (!loop_registers || !fork_safe) {
+    l.reg_mr = [](ibv_pd*, void*, std::size_t bytes, int) -> ibv_mr* {
+        if (!fork_safe || bytes > loop_registers || loop_registered > loop_registers - bytes) {
             errno = fork_safe ? ENOMEM : EPERM;
             return nullptr;
         }
         ++posted.registered;
-        return new ibv_mr{};
+        loop_registered += bytes;
+        auto* const region = new ibv_mr{};
+        region->length = bytes;
+        return region;
     };
     l.dereg_mr = [](ibv_mr* region) {
         ++posted.deregistered;
+        loop_registered -= region->length;
         delete region;
         return 0;
     };

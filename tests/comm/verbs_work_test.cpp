@@ -16,6 +16,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -272,9 +273,9 @@ TEST(VerbsWork, AWorldIsRefusedWhereNoMemoryCanBeLocked) {
     const auto open = [&] { const verbs_world world({}, loop_link_timeout, &library); };
     const int queues_before = loop_device::open_queues, domains_before = loop_device::open_domains;
 
-    loop_registers = false;
+    loop_registers = 0;
     expect_memlock_advice(error_of(open), "registering 524288 bytes on trial (ibv_reg_mr): Cannot allocate memory");
-    loop_registers = true;
+    loop_registers = any_amount;
     loop_queues = false;
     expect_memlock_advice(error_of(open), "a queue of 128 completions on trial (ibv_create_cq)");
     loop_queues = true;
@@ -398,16 +399,62 @@ TEST(VerbsWork, RegistrationsOfTheSlabAreKept) {
     EXPECT_EQ(posted.deregistered, 0u);
 }
 
+/// Memory of the slab is registered for 7 large messages, and nothing is left of the limit.
+struct full_of_registrations : loop_bulk {
+    full_of_registrations() : loop_bulk({}) {
+        constexpr std::size_t bytes = 1 << 20;
+        for (int i = 0; i < 7; ++i) {
+            const std::pmr::vector<std::byte>& out = kept.emplace_back(bytes, std::byte{1}, &j.memory());
+            pass(0, out, kept.emplace_back(bytes, std::byte{0}, &j.memory()));
+        }
+        loop_registers = loop_registered;
+    }
+    ~full_of_registrations() { loop_registers = any_amount; }
+    full_of_registrations(const full_of_registrations&) = delete;
+    full_of_registrations& operator=(const full_of_registrations&) = delete;
+
+    std::deque<std::pmr::vector<std::byte>> kept;
+};
+
+TEST(VerbsWork, RegistrationsThatAreKeptMakeRoomForPlans) {
+    full_of_registrations full;
+    const std::size_t before = loop_registered;
+
+    verbs_channel channel(full.here, *std::pmr::new_delete_resource(), 0, 1, 7, 200'000, 200'000);
+    full.here.complete(7);
+
+    EXPECT_LT(loop_registered, before);
+}
+
+TEST(VerbsWork, RegistrationsThatAreKeptMakeRoomForExposedMemory) {
+    full_of_registrations full;
+    std::vector<std::byte> field(1 << 20);
+    EXPECT_NE(full.here.expose(field), nullptr);
+}
+
+TEST(VerbsWork, RegistrationsOfReceivesMakeRoomForASend) {
+    full_of_registrations full;
+    const std::vector<std::byte> out(1 << 10, std::byte{3});
+    std::vector<std::byte> in(out.size());
+    bulk_ticket ticket;
+    ASSERT_EQ(full.to->receive(1, in, ticket), bulk_link::opening::open);
+    loop_registers = loop_registered;
+    EXPECT_EQ(full.from->send(1, out, ticket), bulk_link::opening::open);
+    full.from->poll();
+    full.to->poll();
+    EXPECT_TRUE(full.from->sent(1) && full.to->received(1));
+}
+
 TEST(VerbsWork, WhatCannotBeRegisteredIsRefusedAndTheLinkGoesOn) {
     loop_bulk bulk({});
     const std::vector<std::byte> out(100'000, std::byte{3});
     std::vector<std::byte> in(out.size());
     bulk_ticket ticket;
 
-    loop_registers = false;
+    loop_registers = 0;
     EXPECT_EQ(bulk.from->receive(0, in, ticket), bulk_link::opening::refused);
     EXPECT_EQ(bulk.to->send(0, out, ticket), bulk_link::opening::refused);
-    loop_registers = true;
+    loop_registers = any_amount;
 
     EXPECT_EQ(posted.writes, 0u);
     EXPECT_FALSE(bulk.to->failed() || bulk.from->failed());

@@ -9,9 +9,16 @@ namespace halocline::comm {
 
 mpi_bulk_link::mpi_bulk_link(mpi_world& world, int peer, std::uint32_t count)
     : world_(world), peer_(peer), in_(count), out_(count) {
-    for (transfer& t : in_) {
-        t.tag = world.take_tag();
-        t.receives = true;
+    std::size_t taken = 0;
+    try {
+        for (transfer& t : in_) {
+            t.tag = world.take_tag();
+            t.receives = true;
+            ++taken;
+        }
+    } catch (...) { // the messenger tries again
+        while (taken > 0) world.return_tag(in_[--taken].tag);
+        throw;
     }
 }
 

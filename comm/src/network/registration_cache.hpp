@@ -29,7 +29,7 @@ class registration_cache {
 
     explicit registration_cache(const slab& memory) : memory_(memory) {}
 
-    /// make(start, bytes) -> Region registers, drop(Region&) undoes that. `single`: for a registration that is not kept;
+    /// make(start, bytes) -> Region registers, and may call drop_idle(); drop(Region&) undoes that. `single`: for a registration that is not kept;
     /// free. nullptr: the memory can't be registered.
     template <class Make, class Drop>
     place* take(std::byte* start, std::size_t bytes, place& single, Make&& make, Drop&& drop) noexcept {
@@ -57,11 +57,6 @@ class registration_cache {
         }
         clear(*best, drop);
         best->region = make(start, static_cast<std::size_t>(end - start));
-        if (best->region.error != 0) { // the kept registrations may be what leaves the system no room
-            for (place& p : all_)
-                if (p.users == 0) clear(p, drop);
-            best->region = make(start, static_cast<std::size_t>(end - start));
-        }
         if (best->region.error != 0) return nullptr;
         best->start = start;
         best->end = end;
@@ -73,6 +68,17 @@ class registration_cache {
     template <class Drop>
     void give(place& p, Drop&& drop) noexcept {
         if (--p.users == 0 && !p.kept) clear(p, drop);
+    }
+    /// Drops what nobody uses.  False: there was nothing.
+    template <class Drop>
+    bool drop_idle(Drop&& drop) noexcept {
+        bool any = false;
+        for (place& p : all_) {
+            if (p.users > 0 || p.start == nullptr) continue;
+            clear(p, drop);
+            any = true;
+        }
+        return any;
     }
     template <class Drop>
     void clear_all(Drop&& drop) noexcept {
@@ -102,6 +108,14 @@ struct registration_caches {
     void make(const slab& memory) {
         for (auto* cache : {&targets, &sources})
             if (!*cache) *cache = std::make_unique<registration_cache<Region>>(memory);
+    }
+    /// Drops what no message uses, and what may leave the system no room for other memory.  False: there was nothing.
+    template <class Drop>
+    bool drop_idle(Drop&& drop) noexcept {
+        bool any = false;
+        for (auto* cache : {targets.get(), sources.get()})
+            if (cache != nullptr) any = cache->drop_idle(drop) || any;
+        return any;
     }
     template <class Drop>
     void clear_all(Drop&& drop) noexcept {

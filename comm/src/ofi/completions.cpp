@@ -9,6 +9,12 @@
 #include <rdma/fi_errno.h>
 
 namespace halocline::comm {
+namespace {
+
+/// Does this completion tell of a peer's write? That of an own one may have the data, too (opx), but also says FI_WRITE.
+bool is_arrival(std::uint64_t flags) { return (flags & (FI_REMOTE_CQ_DATA | FI_WRITE)) == FI_REMOTE_CQ_DATA; }
+
+} // namespace
 
 void ofi_world::poll() noexcept {
     if (endpoint_->is_cut) return;
@@ -22,7 +28,7 @@ void ofi_world::take_completions() noexcept {
     for (int round = 0; round < 4; ++round) {
         const ssize_t n = fi_cq_read(endpoint_->completions, entries, most);
         for (ssize_t i = 0; i < n; ++i) {
-            if (entries[i].flags & FI_REMOTE_CQ_DATA) {
+            if (is_arrival(entries[i].flags)) {
                 arrive(entries[i].data);
             } else if (auto* done = static_cast<ofi_operation*>(entries[i].op_context)) {
                 if (done->end == nullptr) {
@@ -51,14 +57,14 @@ bool ofi_world::take_failure() noexcept {
     char text[128]{};
     const char* said = fi_cq_strerror(endpoint_->completions, why.prov_errno, why.err_data, text, sizeof text);
     auto* operation = static_cast<ofi_operation*>(why.op_context);
-    if (operation != nullptr && operation->end == nullptr && (why.flags & FI_REMOTE_CQ_DATA) == 0) {
+    if (operation != nullptr && operation->end == nullptr && !is_arrival(why.flags)) {
         // A piece of a large message. If this rank cancelled it, that is not an error.
         if (why.err != FI_ECANCELED) note(-why.err, said);
         ofi_bulk_link::completed(*operation, -why.err);
     } else if (operation != nullptr && operation->receives) {
         --operation->end->receives_posted;
         if (why.err != FI_ECANCELED) fail(operation->end, -why.err, said);
-    } else if (operation != nullptr && (why.flags & FI_REMOTE_CQ_DATA) == 0) {
+    } else if (operation != nullptr && !is_arrival(why.flags)) {
         --operation->end->under_way;
         fail(operation->end, -why.err, said);
     } else { // not an operation of this rank: an arrival, or the endpoint itself

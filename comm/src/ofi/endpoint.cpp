@@ -47,6 +47,8 @@ std::string remedy(long code) {
     return "";
 }
 
+void close_registration(ofi_registration& r) noexcept { close_object(r.region); }
+
 /// Bytes of the longest write requested of a provider. One that writes into a TCP socket does that in one call, and
 /// from about 1 MiB on such a call takes twice as long as several (decision 0031).
 std::size_t longest_write(const fi_info& i) {
@@ -86,7 +88,7 @@ ofi_world::endpoint::endpoint(std::string_view wish, std::string_view address, s
 
 ofi_world::endpoint::~endpoint() {
     close_unless_cut(); // first
-    caches.clear_all([](ofi_registration& r) { close_object(r.region); });
+    caches.clear_all(close_registration);
     if (ep != nullptr) { // the endpoint keeps the objects that it uses
         keep(ep);
         return;
@@ -97,10 +99,14 @@ ofi_world::endpoint::~endpoint() {
     close_object(fabric);
 }
 
-ofi_registration ofi_world::endpoint::register_memory(std::span<std::byte> memory, std::uint64_t key) const noexcept {
+ofi_registration ofi_world::endpoint::register_memory(std::span<std::byte> memory, std::uint64_t key) noexcept {
     const std::uint64_t access = provider.tagged ? FI_SEND | FI_RECV : FI_WRITE | FI_REMOTE_WRITE;
-    return comm::register_memory(domain, ep, provider.list->domain_attr->mr_mode, access, memory.data(), memory.size(),
-                                 key);
+    const auto attempt = [&] {
+        return comm::register_memory(domain, ep, provider.list->domain_attr->mr_mode, access, memory.data(),
+                                     memory.size(), key);
+    };
+    const ofi_registration made = attempt();
+    return made.error == 0 || !caches.drop_idle(close_registration) ? made : attempt();
 }
 
 bool ofi_world::endpoint::registers_local() const noexcept {
@@ -113,7 +119,7 @@ void ofi_world::endpoint::close_unless_cut() noexcept {
 
 void ofi_world::endpoint::cut() noexcept {
     is_cut = true;
-    if (provider.name != "tcp;ofi_rxm") close_object(ep);
+    if (std::string_view(provider.list->fabric_attr->prov_name) != "tcp;ofi_rxm") close_object(ep); // tagged or not
 }
 
 std::string ofi_world::endpoint::address() const {

@@ -50,8 +50,8 @@ struct ofi_world::endpoint {
     /// (rxm_handle_comp_error() of libfabric 1.17 follows the context of that write, which has none).
     void cut() noexcept;
     /// Registers memory in this domain. Peers may write it, or without RMA send into it. `key`: see
-    /// halocline::comm::register_memory().
-    [[nodiscard]] ofi_registration register_memory(std::span<std::byte> memory, std::uint64_t key) const noexcept;
+    /// halocline::comm::register_memory(). If there is no room, registrations that are kept for later messages go first.
+    [[nodiscard]] ofi_registration register_memory(std::span<std::byte> memory, std::uint64_t key) noexcept;
     /// Does memory have to be registered even if only this rank's own operations read or write it?
     [[nodiscard]] bool registers_local() const noexcept;
     /// Closes the endpoint, unless it was cut: after that nothing is written to this rank's memory.

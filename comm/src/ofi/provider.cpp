@@ -33,6 +33,8 @@ ofi_info_list wanted(std::string_view provider, bool tagged) {
     hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
     hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
     hints->domain_attr->cq_data_size = tagged ? 0 : sizeof(std::uint32_t);
+    // Two messages of one tag may be under way; they meet their receives in order.
+    if (tagged) hints->tx_attr->msg_order = hints->rx_attr->msg_order = FI_ORDER_SAS;
     if (!provider.empty()) hints->fabric_attr->prov_name = strndup(provider.data(), provider.size());
     return hints;
 }
@@ -161,13 +163,16 @@ ofi_provider choose_ofi_provider(std::string_view wish, std::string_view address
     constexpr std::string_view without_rma = ",tagged";
     const bool as_if = wish.ends_with(without_rma);
     if (as_if) wish.remove_suffix(without_rma.size());
+    if (wish == "net;ofi_rxm") // which nobody needs, because net has such endpoints itself
+        throw input_error("libfabric's net;ofi_rxm crashes the survivors when a rank dies; choose net");
     ofi_provider p;
     if (!as_if) p.list = wish.empty() ? first_choice() : named(wish);
-    // They have RMA, and remote completion data, but not both: the former's fi_writedata returns -FI_ENOSYS, and no
-    // write of the latter ever arrives.
-    for (const std::string_view without_writedata : {"cxi", "sockets"}) {
-        if (!p.list || !std::string_view(p.list->fabric_attr->prov_name).starts_with(without_writedata)) continue;
-        wish = without_writedata;
+    // They have RMA, and remote completion data, but not both: fi_writedata of cxi and of an older opx returns
+    // -FI_ENOSYS, and no write of sockets ever arrives.
+    for (const std::string_view name : {"cxi", "sockets", "opx"}) {
+        if (!p.list || !std::string_view(p.list->fabric_attr->prov_name).starts_with(name)) continue;
+        if (name == "opx" && ofi_library::loaded().version() >= FI_VERSION(2, 1)) continue;
+        wish = name;
         p.list.reset();
     }
     if (!p.list) {
@@ -176,8 +181,8 @@ ofi_provider choose_ofi_provider(std::string_view wish, std::string_view address
     }
     if (!p.list) {
         throw input_error("libfabric has no provider " + (wish.empty() ? "" : "'" + std::string(wish) + "' ") +
-                          "that can do RMA writes with remote completion data or tagged messages on reliable " +
-                          "datagrams; it has " + ofi_provider_names() +
+                          "that can do RMA writes with remote completion data or tagged messages in order on " +
+                          "reliable datagrams; it has " + ofi_provider_names() +
                           (wish == "shm" ? "; 'shm' also needs room in /dev/shm" : ""));
     }
     if (goes_over_ip(*p.list)) p.list = at_address(std::move(p.list), p.tagged, std::string(address));

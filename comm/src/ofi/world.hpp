@@ -78,6 +78,7 @@ struct ofi_end : network_end {
     // Tagged messages, for providers without RMA: receives posted by the world replace the peer's writes.
     bool tagged = false, cancelled = false;
     std::uint32_t handshakes_posted = 0;
+    std::uint64_t refused_since = 0;       ///< ticks; when the first receives found no room; 0: not yet
     std::uint32_t next_receive[2]{};       ///< pieces of a slot's next message to be posted; pieces_in: all are
     std::uint32_t receives_posted = 0;     ///< those that have not completed
     std::vector<ofi_operation> receives;   // for pieces into slot 0 and slot 1; greeting, farewell
@@ -196,6 +197,8 @@ class ofi_world {
     void arrive(std::uint64_t data) noexcept;
     void arrive(ofi_end& end, std::uint32_t tag) noexcept;
     int post_receives(ofi_end& end) noexcept;
+    /// Has an end waited for room for its first receives so long that there will be none? Then notes why.
+    bool receives_refused(ofi_end& end) noexcept;
     int write_value(ofi_end& end, const direct_write& value, ofi_operation& operation) noexcept;
     /// end: nullptr: all ends.
     void fail(ofi_end* end, int code, const char* text) noexcept;

@@ -3,8 +3,11 @@
 #include "endpoint.hpp"
 #include "tags.hpp"
 
+#include <halocline/comm/clock.hpp>
+
 #include <algorithm>
 #include <cstddef>
+#include <cstdio>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
@@ -70,6 +73,20 @@ int ofi_world::post_receives(ofi_end& e) noexcept {
     return 0;
 }
 
+bool ofi_world::receives_refused(ofi_end& e) noexcept {
+    if (e.handshakes_posted == 2) return false; // later ones wait until messages come
+    if (e.refused_since == 0) e.refused_since = ticks();
+    constexpr double patience = 5; // seconds
+    if (seconds(ticks() - e.refused_since) < patience) return false;
+    const auto open = ends_.size() - free_ids_.size();
+    char text[128];
+    std::snprintf(text, sizeof text,
+                  "%zu channels are open here, each with at least 2 receives, and %s takes about %zu", open,
+                  endpoint_->provider.name.c_str(), endpoint_->provider.list->rx_attr->size);
+    note(-FI_ENOSPC, text);
+    return true;
+}
+
 /// Writes what is due, in this order: greeting, the pieces of a message, values, farewell. Returns the first code that
 /// is not 0; what was written before that is no longer due, so after -FI_EAGAIN the next call continues where this one
 /// stopped.
@@ -78,6 +95,7 @@ int ofi_world::push_all(ofi_end& e) noexcept {
     // this end for the peer's, and a message without a receive is kept by the provider.
     const int receives = e.tagged ? post_receives(e) : 0;
     if (receives != 0 && receives != -FI_EAGAIN) return receives;
+    if (receives != 0 && receives_refused(e)) return -FI_ENOSPC;
     const std::byte* const handshake = reinterpret_cast<const std::byte*>(&e.handshake_out());
     if (e.greeting_due) {
         const int code = write(e, handshake + offsetof(ofi_handshake, greeting), 8, offsetof(ofi_handshake, greeting),

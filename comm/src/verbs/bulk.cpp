@@ -80,7 +80,7 @@ std::string verbs_bulk_link::trouble() const {
 
 bulk_link::opening verbs_bulk_link::open(transfer& t, std::byte* data, std::size_t bytes, int access) noexcept {
     const auto make = [&](std::byte* start, std::size_t n) {
-        ibv_mr* const region = port_.lib.reg_mr(port_.domain, start, n, access);
+        ibv_mr* const region = port_.with_room([&] { return port_.lib.reg_mr(port_.domain, start, n, access); });
         return verbs_registration{region, region != nullptr ? 0 : errno};
     };
     return t.open(data, bytes, piece_, make, [&](verbs_registration& r) { deregister(r); });

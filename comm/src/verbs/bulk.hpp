@@ -20,7 +20,7 @@ struct verbs_world::bulk_pair {
     static constexpr std::uint32_t farewell = bulk_link::records; ///< in place of a record
 
     /// Err: job_error.
-    bulk_pair(const port& port_here, int peer);
+    bulk_pair(port& port_here, int peer);
     ~bulk_pair();
     bulk_pair(const bulk_pair&) = delete;
     bulk_pair& operator=(const bulk_pair&) = delete;
@@ -33,7 +33,7 @@ struct verbs_world::bulk_pair {
     void close() noexcept;
     [[nodiscard]] bool ended() const { return !joined || error != 0 || (farewell_came && farewell_delivered); }
 
-    const port& own_port;
+    port& own_port;
     verbs_bulk_link* link = nullptr; ///< nullptr: gone
     ibv_cq* completions = nullptr;
     ibv_qp* queue_pair = nullptr;

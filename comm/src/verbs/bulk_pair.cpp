@@ -11,16 +11,18 @@
 
 namespace halocline::comm {
 
-verbs_world::bulk_pair::bulk_pair(const port& port_here, int peer) : own_port(port_here) {
+verbs_world::bulk_pair::bulk_pair(port& port_here, int peer) : own_port(port_here) {
     constexpr std::size_t entries = 2 * depth + 1; // receives, writes, the farewell
     const std::string what_for = "for large messages to and from rank " + std::to_string(peer);
     completions = own_port.make_queue(entries, what_for);
-    ibv_qp_init_attr wanted{};
-    wanted.send_cq = wanted.recv_cq = completions;
-    wanted.qp_type = IBV_QPT_RC;
-    wanted.cap = {
-        .max_send_wr = depth + 1, .max_recv_wr = depth, .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = 0};
-    queue_pair = own_port.lib.create_qp(own_port.domain, &wanted);
+    queue_pair = own_port.with_room([&] {
+        ibv_qp_init_attr wanted{};
+        wanted.send_cq = wanted.recv_cq = completions;
+        wanted.qp_type = IBV_QPT_RC;
+        wanted.cap = {
+            .max_send_wr = depth + 1, .max_recv_wr = depth, .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = 0};
+        return own_port.lib.create_qp(own_port.domain, &wanted);
+    });
     if (queue_pair == nullptr) {
         const int why = errno;
         own_port.lib.destroy_cq(completions);

@@ -168,24 +168,25 @@ verbs_world::port::~port() {
 }
 
 /// Here a failure is a reason to take another transport; in the first plan it would end the job.
-void verbs_world::port::try_to_lock_memory() const {
+void verbs_world::port::try_to_lock_memory() {
     constexpr std::size_t entries = 128, bytes = 512 << 10; // for a small plan: less is of no use
     lib.destroy_cq(make_queue(entries, "on trial"));
     std::vector<std::byte> memory(bytes);
     lib.dereg_mr(register_for_peers(memory, "on trial"));
 }
 
-ibv_mr* verbs_world::port::register_for_peers(std::span<std::byte> memory, const std::string& what_for) const {
-    ibv_mr* const region =
-        lib.reg_mr(domain, memory.data(), memory.size(), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+ibv_mr* verbs_world::port::register_for_peers(std::span<std::byte> memory, const std::string& what_for) {
+    constexpr int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+    ibv_mr* const region = with_room([&] { return lib.reg_mr(domain, memory.data(), memory.size(), access); });
     if (region != nullptr) return region;
     const int why = errno;
     throw job_error("verbs (" + name + "): registering " + std::to_string(memory.size()) + " bytes " + what_for +
                     " (ibv_reg_mr): " + std::strerror(why) + memlock_advice_if(why));
 }
 
-ibv_cq* verbs_world::port::make_queue(std::size_t entries, const std::string& what_for) const {
-    ibv_cq* const queue = lib.create_cq(context, static_cast<int>(entries), nullptr, nullptr, 0);
+ibv_cq* verbs_world::port::make_queue(std::size_t entries, const std::string& what_for) {
+    ibv_cq* const queue =
+        with_room([&] { return lib.create_cq(context, static_cast<int>(entries), nullptr, nullptr, 0); });
     if (queue != nullptr) return queue;
     const int why = errno;
     throw job_error("verbs (" + name + "): a queue of " + std::to_string(entries) + " completions " + what_for +

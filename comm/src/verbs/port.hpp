@@ -72,12 +72,20 @@ struct verbs_world::port {
     /// The text for an error of that call (a negative errno), or of a completion of a write to or from `peer`.
     [[nodiscard]] std::string explain(int code, const char* failed_call, std::uint32_t vendor_error, int peer) const;
     /// Registers memory that peers may write.  Err: job_error: size, `what_for`, and the memlock limit if relevant.
-    [[nodiscard]] ibv_mr* register_for_peers(std::span<std::byte> memory, const std::string& what_for) const;
+    [[nodiscard]] ibv_mr* register_for_peers(std::span<std::byte> memory, const std::string& what_for);
     /// Makes a completion queue.  Err: job_error, likewise.
-    [[nodiscard]] ibv_cq* make_queue(std::size_t entries, const std::string& what_for) const;
+    [[nodiscard]] ibv_cq* make_queue(std::size_t entries, const std::string& what_for);
+    /// What attempt() makes, which locks memory: if it returns nullptr, again without the registrations that are kept for
+    /// later messages.
+    template <class Attempt>
+    [[nodiscard]] auto with_room(Attempt&& attempt) noexcept {
+        auto* made = attempt();
+        const auto drop = [this](verbs_registration& r) { lib.dereg_mr(r.region); };
+        return made != nullptr || !caches.drop_idle(drop) ? made : attempt();
+    }
 
   private:
-    void try_to_lock_memory() const;
+    void try_to_lock_memory();
     void choose_gid(const ibv_port_attr& attributes);
     void choose_mtu(const ibv_port_attr& attributes);
 };

@@ -45,8 +45,11 @@ void verbs_world::make_queue_pair(connected_end& e) {
         e.travel_inline(inlined);
         wanted.cap.max_inline_data = inlined ? static_cast<std::uint32_t>(e.send_message) : 0;
         wanted.cap.max_send_wr = e.send_depth();
-        ibv_qp_init_attr given = wanted;
-        e.queue_pair = port_->lib.create_qp(port_->domain, &given);
+        const auto create = [&] {
+            ibv_qp_init_attr given = wanted;
+            return port_->lib.create_qp(port_->domain, &given);
+        };
+        e.queue_pair = inlined ? create() : port_->with_room(create);
         // A device that can't take that much inline data says so here, and only here.
         if (e.queue_pair != nullptr || !inlined) break;
     }
