@@ -167,6 +167,8 @@ set_tests_properties(bench.propagator PROPERTIES PASS_REGULAR_EXPRESSION "\"at_o
 halocline_add_bench_test(stencil ARGS --seconds 1)
 halocline_add_bench_test(lane_copy ARGS --seconds 1)
 halocline_add_bench_test(checksum RANKS 2 ARGS --seconds 0.5)
+set_tests_properties(bench.checksum PROPERTIES PASS_REGULAR_EXPRESSION
+  "\"step_ratio\":${number},\"bare_us\":${number},\"bare_us_without\":${number},\"bare_ratio\":${number},\"speed\":\"[a-z]+\"")
 halocline_add_bench_test(plan_setup RANKS 2)
 halocline_add_bench_test(window RANKS 2 ARGS --quick)
 foreach(mpi openmpi mpich)
