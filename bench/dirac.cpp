@@ -5,6 +5,8 @@
 #include "support/command_line.hpp"
 #include "support/json_line.hpp"
 #include "support/probed_facts.hpp"
+#include "support/rounds.hpp"
+#include "support/statistics.hpp"
 
 #include <halocline/amg/sap_smoother.hpp>
 #include <halocline/dirac/schwarz_blocks.hpp>
@@ -12,7 +14,6 @@
 #include <halocline/lattice/random.hpp>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <type_traits>
@@ -26,7 +27,7 @@ namespace {
 /// Flop of D per site, as usually counted: 1320 of the hopping term, 504 of the clover term.
 constexpr double flop_per_site = 1824;
 
-/// Seconds per call on the slowest rank: the least and the median of as many calls as take 0.15 s.
+/// Seconds per call, each on the rank that it took longest: the least and the median of as many calls as take 0.15 s.
 struct call_seconds {
     double least, median;
 };
@@ -35,23 +36,18 @@ struct call_seconds {
 template <class Work>
 call_seconds time_calls(const comm::job& j, Work&& work) {
     using clock = std::chrono::steady_clock;
-    comm::global_sum agree(j, 2);
-    const auto slowest = [&](std::array<double, 2> values) {
-        if (agree.maximum(values) != comm::status::ok) std::abort();
-        return values;
-    };
     const auto seconds_of_one = [&] {
         const auto start = clock::now();
         work();
         return std::chrono::duration<double>(clock::now() - start).count();
     };
     work();
-    const double first = slowest({seconds_of_one(), 0})[0];
-    std::vector<double> all(static_cast<std::size_t>(std::clamp(0.15 / first, 5.0, 100'000.0)));
-    for (double& s : all) s = seconds_of_one();
-    std::ranges::sort(all);
-    const auto [least, median] = slowest({all.front(), all[all.size() / 2]});
-    return {least, median};
+    const double first = bench::slowest(j, {seconds_of_one()})[0];
+    std::vector<double> mine(static_cast<std::size_t>(std::clamp(0.15 / first, 5.0, 100'000.0)));
+    for (double& s : mine) s = seconds_of_one();
+    // By call, and only then over calls: a rank that waited in one call may not have in another.
+    const std::vector<double> all = bench::slowest(j, mine);
+    return {bench::quantile(all, 0), bench::median(all)};
 }
 
 /// `flop`: per rank.
