@@ -96,11 +96,15 @@ set_tests_properties(bench.halo.self_peer PROPERTIES TIMEOUT 300 LABELS bench PA
 foreach(mpi openmpi mpich)
   string(TOUPPER ${mpi} upper)
   if(TARGET bench_halo_${mpi} AND HALOCLINE_MPIRUN_${upper})
-    set(nothing "packed appended 4 4 4 4 96 0 0 0 0 0.1")
-    add_test(NAME bench.halo.no_faces.${mpi} COMMAND sh -c
-      "echo '${nothing}' | '${HALOCLINE_MPIRUN_${upper}}' -n 1 '$<TARGET_FILE:bench_halo_${mpi}>'")
-    set_tests_properties(bench.halo.no_faces.${mpi} PROPERTIES TIMEOUT 60 LABELS "bench;mpi"
-      ENVIRONMENT "${HALOCLINE_OPENMPI_ENVIRONMENT}" PASS_REGULAR_EXPRESSION "is no order [^\n]* with faces to exchange")
+    # No faces; a site that can't be verified; no box.
+    foreach(order "packed appended 4 4 4 4 96 0 0 0 0 0.1" "packed appended 4 4 4 4 4 0 0 0 1 0.1"
+            "packed appended 4 4 4 1 96 0 0 0 1 0.1")
+      string(REPLACE " " "." name "${order}")
+      add_test(NAME bench.halo.no_order.${name}.${mpi} COMMAND sh -c
+        "echo '${order}' | '${HALOCLINE_MPIRUN_${upper}}' -n 1 '$<TARGET_FILE:bench_halo_${mpi}>'")
+      set_tests_properties(bench.halo.no_order.${name}.${mpi} PROPERTIES TIMEOUT 60 LABELS "bench;mpi"
+        ENVIRONMENT "${HALOCLINE_OPENMPI_ENVIRONMENT}" PASS_REGULAR_EXPRESSION "is no order [^\n]* with extents from 2 on")
+    endforeach()
   endif()
 endforeach()
 # A peer that takes fewer measures is refused: its times would be taken for others.
@@ -266,10 +270,21 @@ set_tests_properties(bench.halo.cut_twice PROPERTIES TIMEOUT 300 PROCESSORS 2 LA
 halocline_add_bad_input_test(halo.bad_threads bench_halo --cut t --threads 0)
 halocline_add_bad_input_test(halo.peer_without_command bench_halo --peer nobody:packed)
 halocline_add_bad_input_test(halo.peer_without_modes bench_halo --peer nobody:=cat)
+halocline_add_bad_input_test(halo.peer_named_ours bench_halo --peer ours:packed=cat)
+halocline_add_bad_input_test(halo.peer_twice bench_halo --peer one:packed=cat --peer one:in-place=cat)
+halocline_add_bad_input_test(halo.mode_twice bench_halo --peer one:packed,packed=cat)
+halocline_add_bad_input_test(halo.threads_twice bench_halo --cut t --threads 1,1)
+halocline_add_bad_input_test(halo.box_twice bench_halo --cut t --L 4,4.4.4.4)
 halocline_add_bad_input_test(halo.provider bench_halo --provider tcp)
 halocline_add_bad_input_test(p2p.bad_peer bench_p2p --quick --peer nobody)
 halocline_add_bad_input_test(p2p.provider bench_p2p --quick --provider tcp)
 halocline_add_bad_input_test(p2p.bad_size bench_p2p --quick --sizes 12)
+halocline_add_bad_input_test(p2p.size_twice bench_p2p --quick --sizes 8,8)
+halocline_add_bad_input_test(sum.values_twice bench_sum --values 1,1)
+halocline_add_bad_input_test(halo.other_transport bench_halo --seconds 0.1 --L 4 --transport mock) # the two tests below
+halocline_add_bad_input_test(sum.other_transport bench_sum --seconds 0.1 --values 1 --transport ofi)
+set_tests_properties(bench.halo.other_transport bench.sum.other_transport PROPERTIES
+  ENVIRONMENT HALOCLINE_COMM_TRANSPORTS=shm)
 halocline_add_bad_input_test(solve.bad_expression bench_solve --peer true --peer-solve "took ([0-9.]+")
 halocline_add_bad_input_test(solve.no_group bench_solve --peer true --peer-solve "took [0-9.]+")
 if(LIBFABRIC_FOUND)
@@ -284,6 +299,8 @@ endif()
 if(LIBIBVERBS_FOUND)
   halocline_add_bad_input_test(verbs.no_question bench_verbs)
   halocline_add_bad_input_test(verbs.two_questions bench_verbs --before-post 8)
+  halocline_add_bad_input_test(verbs.other_transport bench_verbs 8)
+  set_tests_properties(bench.verbs.other_transport PROPERTIES ENVIRONMENT HALOCLINE_COMM_TRANSPORTS=shm)
 endif()
 halocline_add_bad_input_test(targets.no_run bench_targets nobody.json)
 halocline_add_bad_input_test(targets.empty_run bench_targets /dev/null)
