@@ -172,8 +172,10 @@ halocline_add_bench_test(stencil ARGS --seconds 1)
 halocline_add_bench_test(lane_copy ARGS --seconds 1)
 halocline_add_bench_test(checksum RANKS 2 ARGS --seconds 0.5)
 set_tests_properties(bench.checksum PROPERTIES PASS_REGULAR_EXPRESSION
-  "\"step_ratio\":${number},\"bare_us\":${number},\"bare_us_without\":${number},\"bare_ratio\":${number},\"speed\":\"[a-z]+\"")
+  "\"bench\":\"checksum\",[^\n]*\"step_ratio\":${number},[^\n]*\"bare_ratio\":${number},\"speed\":\"[a-z]+\"")
 halocline_add_bench_test(plan_setup RANKS 2)
+set_tests_properties(bench.plan_setup PROPERTIES PASS_REGULAR_EXPRESSION
+  "\"plan\":\"padded, corners\",[^\n]*\"ms_first\":${number},\"ms_median\":${number},\"costs_ms\":${number},")
 halocline_add_bench_test(window RANKS 2 ARGS --quick)
 foreach(mpi openmpi mpich)
   string(TOUPPER ${mpi} upper)
