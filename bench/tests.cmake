@@ -20,11 +20,15 @@ function(halocline_add_bench_test question)
   set_tests_properties(bench.${question} PROPERTIES TIMEOUT 300 PROCESSORS ${arg_RANKS} LABELS bench)
 endfunction()
 
-# Runs a bench for a second with its peer under each MPI: bench.<question>.<mpi>. MODES: those that the peer knows.
+# Runs a bench for a second with its peer under each MPI: bench.<question>.<mpi>. MODES: those that the peer knows;
+# MODES_MPICH: also of MPI 4.
 function(halocline_add_bench_peer_test question)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "MODES" "ARGS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "MODES;MODES_MPICH" "ARGS")
   foreach(mpi openmpi mpich)
     string(TOUPPER ${mpi} upper)
+    if(mpi STREQUAL mpich AND arg_MODES_MPICH)
+      set(arg_MODES ${arg_MODES_MPICH})
+    endif()
     if(TARGET bench_${question}_${mpi} AND HALOCLINE_MPIRUN_${upper})
       set(peer "'${HALOCLINE_MPIRUN_${upper}}' -n 2 '$<TARGET_FILE:bench_${question}_${mpi}>'")
       add_test(NAME bench.${question}.${mpi} COMMAND halocline-run -n 2 -- $<TARGET_FILE:bench_${question}> ${arg_ARGS}
@@ -103,7 +107,8 @@ foreach(mpi openmpi mpich)
       add_test(NAME bench.halo.no_order.${name}.${mpi} COMMAND sh -c
         "echo '${order}' | '${HALOCLINE_MPIRUN_${upper}}' -n 1 '$<TARGET_FILE:bench_halo_${mpi}>'")
       set_tests_properties(bench.halo.no_order.${name}.${mpi} PROPERTIES TIMEOUT 60 LABELS "bench;mpi"
-        ENVIRONMENT "${HALOCLINE_OPENMPI_ENVIRONMENT}" PASS_REGULAR_EXPRESSION "is no order [^\n]* with extents from 2 on")
+        ENVIRONMENT "${HALOCLINE_OPENMPI_ENVIRONMENT}"
+        PASS_REGULAR_EXPRESSION "is no order [^\n]* with extents from 2 on")
     endforeach()
   endif()
 endforeach()
@@ -150,17 +155,26 @@ if(LIBFABRIC_FOUND)
 endif()
 
 halocline_add_bench_test(sum RANKS 3 ARGS --seconds 1 --rounds 1)
-halocline_add_bench_peer_test(sum ARGS --seconds 1 --rounds 1 --values 1,64)
+halocline_add_bench_peer_test(sum MODES_MPICH :allreduce,allreduce-init ARGS --seconds 1 --rounds 1 --values 1,64)
 # A peer's answer is read whole, however long it is: the median of this one is 9.
 add_test(NAME bench.sum.long_answers COMMAND halocline-run -n 2 -- $<TARGET_FILE:bench_sum> --seconds 0.5 --rounds 1
          --values 1 --peer "long=sh '${CMAKE_CURRENT_SOURCE_DIR}/support/long_answers.sh'")
 set_tests_properties(bench.sum.long_answers PROPERTIES
   TIMEOUT 60 PROCESSORS 2 LABELS bench PASS_REGULAR_EXPRESSION "\"who\":\"long\".*\"us_median\":9,")
+# A peer's command is any command of the shell. What it leaves running, holding this test's standard error, is ended
+# with it, and where the bench is interrupted.
+add_test(NAME bench.sum.shell_peer COMMAND halocline-run -n 2 -- $<TARGET_FILE:bench_sum> --seconds 0.5 --rounds 1
+         --values 1 --peer "long=cd '${CMAKE_CURRENT_SOURCE_DIR}' && A=1 sh support/long_answers.sh; sleep 1000")
+add_test(NAME bench.sum.interrupted_peer COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/support/interrupted_peer.sh
+         $<TARGET_FILE:halocline-run> -n 2 -- $<TARGET_FILE:bench_sum> --values 1)
+set_tests_properties(bench.sum.shell_peer bench.sum.interrupted_peer PROPERTIES TIMEOUT 60 PROCESSORS 2 LABELS bench)
+set_tests_properties(bench.sum.shell_peer PROPERTIES
+  PASS_REGULAR_EXPRESSION "\"who\":\"long\",\"mode\":\"allreduce\",\"transport\":\"peer's own\"")
 
 if(LIBFABRIC_FOUND)
   halocline_add_bench_test(network_messages RANKS 2 ARGS --seconds 0.5 --rounds 1 --sizes 65536)
   set_tests_properties(bench.network_messages PROPERTIES PASS_REGULAR_EXPRESSION
-    "\"bench\":\"network_messages\",\"bytes\":65536,\"who\":\"ours\",\"mode\":\"slab\",")
+    "\"who\":\"ours\",\"mode\":\"usual\",[^\n]*\"us_median\":${number},[^\n]*\"bare_us_median\":${number},")
 endif()
 halocline_add_bench_test(dirac RANKS 2 ARGS 4)
 halocline_add_bench_test(solve RANKS 2 ARGS --rounds 1 --vectors 8 --setup 1
@@ -283,7 +297,7 @@ halocline_add_bad_input_test(p2p.provider bench_p2p --quick --provider tcp)
 halocline_add_bad_input_test(p2p.bad_size bench_p2p --quick --sizes 12)
 halocline_add_bad_input_test(p2p.size_twice bench_p2p --quick --sizes 8,8)
 halocline_add_bad_input_test(sum.values_twice bench_sum --values 1,1)
-halocline_add_bad_input_test(halo.other_transport bench_halo --seconds 0.1 --L 4 --transport mock) # the two tests below
+halocline_add_bad_input_test(halo.other_transport bench_halo --seconds 0.1 --L 4 --transport mock)
 halocline_add_bad_input_test(sum.other_transport bench_sum --seconds 0.1 --values 1 --transport ofi)
 set_tests_properties(bench.halo.other_transport bench.sum.other_transport PROPERTIES
   ENVIRONMENT HALOCLINE_COMM_TRANSPORTS=shm)

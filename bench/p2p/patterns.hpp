@@ -33,7 +33,7 @@ struct order {
         out << pattern << ' ' << bytes << ' ' << seconds;
         return out.str();
     }
-    /// Nothing if the line is no such text, or its messages are not made of words of 8 bytes, which are what is verified.
+    /// Nothing if the line is no such text, or its messages are not made of words of 8 bytes, which are verified.
     [[nodiscard]] static std::optional<order> parse(const std::string& line) {
         order o;
         std::istringstream words(line);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What names of --peer mean. Some are MPIs: targets judge ours beside these, and beside no other program. An MPI with
-// settings other than those that it was installed with has a name that ends in "-tuned". Others are taken: those of what
-// a bench itself measures.
+// settings other than those that it was installed with has a name that ends in "-tuned". Others are taken: those of
+// what a bench itself measures.
 #pragma once
 
 #include <string_view>

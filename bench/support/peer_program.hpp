@@ -28,15 +28,15 @@ peer_description described_peer(const std::string& text, bool modes);
 class peer_program {
   public:
     explicit peer_program(peer_description d) : description_(std::move(d)) {}
-    /// Closes its input, which tells it to end, and waits for that. What its command has started and has not ended 5 s
-    /// later is ended by a signal.
+    /// Closes its input, which tells it to end, and waits for that. Whatever of its command still runs 5 s later is ended
+    /// by a signal.
     ~peer_program();
     peer_program(const peer_program&) = delete;
     peer_program& operator=(const peer_program&) = delete;
 
     [[nodiscard]] const std::string& name() const { return description_.name; }
     [[nodiscard]] const std::vector<std::string>& modes() const { return description_.modes; }
-    /// On rank 0: runs the command with /bin/sh, in a process group of its own, on `usable`, the processors of all ranks
+    /// On rank 0: runs the command with /bin/sh, in a process group of its own, on `usable`: the processors of all ranks
     /// of the bench, though this rank may be bound to one. `own`: one for each rank of the bench, to which the peer's
     /// ranks bind themselves; empty if some share. A signal that ends this process ends that group, too.
     void start(const std::vector<int>& usable, const std::vector<int>& own);
