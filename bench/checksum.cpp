@@ -1,102 +1,84 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a checksum after each message cost?   scripts/bench.sh checksum [--seconds S]
-// Exchanges of an L^4 box per rank, cut in t, 96 B per site: with and without, in turn. A step writes the field,
-// exchanges and reads the ghosts; bare: only the exchange. Medians of slices, of which the slowest rank's time counts;
-// one JSON line per point.
+// What does a checksum after each message cost?   scripts/bench.sh checksum [--seconds S] [--rounds N]
+// Exchanges of an L^4 box per rank, cut in t, 96 B per site, with checksums and without, which take turns. What is
+// timed: halo/timed_slice.hpp; payloads are verified after each slice. For each L and mode of the machine in which both
+// were seen one JSON line: medians of the slowest rank, and their ratio.
+#include "halo/ours.hpp"
 #include "support/command_line.hpp"
 #include "support/json_line.hpp"
 #include "support/probed_facts.hpp"
 #include "support/rounds.hpp"
+#include "support/series_line.hpp"
 #include "support/statistics.hpp"
 
-#include <halocline/base/stopwatch.hpp>
-#include <halocline/halo/plan.hpp>
-
-#include <algorithm>
 #include <array>
 #include <cstdio>
-#include <cstdlib>
+#include <string>
 #include <vector>
 
 namespace {
 
 using namespace halocline;
+using namespace halocline::bench;
 
-struct step_times {
-    double step = 0, bare = 0; // seconds for one
-};
+/// `e` as one that takes turns.
+contender taking_turns(const comm::job& j, const char* who, ours_appended& e) {
+    const auto slice = [&j, who, &e](double seconds) {
+        const auto greatest = [&](double x) { return slowest(j, {x})[0]; };
+        const std::vector<double> us = slowest(j, timed_slice(e, seconds, greatest));
+        j.collectively([&] {
+            if (!verified(e)) throw error(std::string(who) + ": wrong ghosts on rank " + std::to_string(j.rank()));
+        });
+        return slice_times{{us.begin(), us.begin() + batches}, {us.begin() + batches, us.end()}};
+    };
+    return {who, "", j.transport(), slice};
+}
 
-class contender {
-  public:
-    contender(const comm::job& j, const lattice::decomposition& cut, bool checksums)
-        : field_(cut.local_box(j.rank()).extents, components),
-          plan_(j, cut, halo::options_for(field_, {.name = checksums ? "with" : "without", .checksums = checksums})) {}
-
-    step_times run(int steps) {
-        step_times t;
-        const stopwatch all;
-        for (int i = 0; i < steps; ++i) {
-            for (double& v : field_.values()) v += 1;
-            const stopwatch exchange;
-            plan_.start(field_);
-            plan_.finish_or_throw();
-            t.bare += exchange.seconds() / steps;
-            for (const halo::plan_message& m : plan_.messages())
-                for (const double ghost : plan_.ghosts<double>(m.where)) read_ += ghost;
+/// A line for each mode of the machine in which both were seen. [0]: with checksums, [1]: without.
+void print(const comm::job& j, int extent, const std::vector<outcome>& both, const run_facts& facts) {
+    bool any = false;
+    for (const auto speed : {outcome::fast, outcome::slow}) {
+        if (!both[0].has_figure(speed) || !both[1].has_figure(speed)) continue;
+        any = true;
+        json_line line;
+        line.add("bench", "checksum").add("transport", j.transport()).add("ranks", j.ranks()).add("L", extent);
+        for (std::size_t m = 0; m < measures.size(); ++m) {
+            const double with = median(both[0].kept[speed].us[m]), without = median(both[1].kept[speed].us[m]);
+            const std::string measure = measures[m];
+            line.add(measure + "_us", with)
+                .add(measure + "_us_without", without)
+                .add(measure + "_ratio", with / without);
         }
-        t.step = all.seconds() / steps;
-        return t;
+        line.add(facts_of(both[1].noisy ? both[1] : both[0], speed)).add(facts.line());
+        std::puts(line.text().c_str());
     }
-    [[nodiscard]] double read() const { return read_; }
-
-  private:
-    static constexpr int components = 12;
-    lattice::field<double> field_;
-    halo::plan plan_;
-    double read_ = 0;
-};
+    if (!any) std::fprintf(stderr, "bench_checksum: L = %d: both were never seen in one mode of the machine\n", extent);
+    std::fflush(stdout);
+}
 
 int run(app::program& program, int argc, const char* const* argv) {
     CLI::App cli("What does a checksum behind each message cost?");
     double seconds = 10;
-    bench::add_seconds(cli, seconds, "of the whole run, about");
+    int rounds = 5;
+    add_seconds(cli, seconds, "of the whole run, about");
+    add_rounds(cli, rounds, "of turns, at least, for each box");
     program.parse(cli, argc, argv);
     const comm::job& j = program.join();
-    bench::probed_facts facts(j);
-    for (const int extent : {4, 8, 16}) {
-        const auto cut =
-            lattice::decomposition::even({extent, extent, extent, extent * j.ranks()}, {1, 1, 1, j.ranks()});
-        contender with(j, cut, true), without(j, cut, false);
-        facts.probe();
-        constexpr int rounds = 11;
-        // The same on every rank: roughly the time of a step, 1 ns per byte of the box.
-        const double step_seconds = 1e-9 * 96 * extent * extent * extent * extent;
-        const int steps = static_cast<int>(std::clamp(seconds / (3 * 2 * rounds) / step_seconds, 2.0, 1e9));
-        std::array<std::vector<double>, 4> times; // step with and without, bare with and without
-        for (int r = 0; r < rounds; ++r) {
-            j.barrier();
-            const step_times a = with.run(steps);
-            j.barrier();
-            const step_times b = without.run(steps);
-            const std::vector<double> all = bench::slowest(j, {a.step, b.step, a.bare, b.bare});
-            for (std::size_t k = 0; k < times.size(); ++k) times[k].push_back(all[k]);
-        }
-        if (with.read() != without.read()) {
-            std::fprintf(stderr, "ghosts differ with and without checksums at L = %d\n", extent);
-            return EXIT_FAILURE;
-        }
-        if (j.rank() != 0) continue;
-        const auto us = [&](std::size_t k) { return 1e6 * bench::median(times[k]); };
-        bench::json_line line;
-        line.add("bench", "checksum").add("transport", j.transport()).add("ranks", j.ranks()).add("L", extent);
-        line.add("step_us", us(0)).add("step_us_without", us(1)).add("step_ratio", us(0) / us(1));
-        line.add("bare_us", us(2)).add("bare_us_without", us(3)).add("bare_ratio", us(2) / us(3));
-        line.add(facts.line());
-        std::puts(line.text().c_str());
+    flag_probe probe(j);
+    const run_facts facts = facts_of(j);
+    constexpr std::array extents{4, 8, 16};
+    for (const int extent : extents) {
+        point p{.extents = {extent, extent, extent, extent}, .grid = {1, 1, 1, j.ranks()}};
+        p.self[3] = j.ranks() == 1;
+        ours_appended with(j, p, halo::path::automatic, 1, true), without(j, p, halo::path::automatic, 1);
+        const std::vector<contender> both{taking_turns(j, "with", with), taking_turns(j, "without", without)};
+        const std::vector<outcome> seen =
+            take_turns(j, probe, both, {.seconds = seconds / extents.size(), .rounds = rounds});
+        if (j.rank() == 0) print(j, extent, seen, facts);
     }
-    return EXIT_SUCCESS;
+    return 0;
 }
 
 } // namespace
 
-int main(int argc, char** argv) { return bench::run_bench(argc, argv, run); }
+int main(int argc, char** argv) { return run_bench(argc, argv, run); }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // How fast is the Wilson-clover operator, and how fast are its block solves?
-// One JSON line per measurement. On several ranks each has L^4 sites, cut in t, and another line gives the time that a
-// rank takes while all work independently (ranks: 1): the difference is the cost of the exchange.
+// One JSON line per measurement. On several ranks each has L^4 sites, cut in t, and another line gives the time that they
+// take while all work independently (ranks: 1): the difference is the cost of the exchange.
 #include "support/command_line.hpp"
 #include "support/json_line.hpp"
 #include "support/probed_facts.hpp"
+#include "support/rounds.hpp"
+#include "support/statistics.hpp"
 
 #include <halocline/amg/sap_smoother.hpp>
 #include <halocline/dirac/schwarz_blocks.hpp>
@@ -12,7 +14,6 @@
 #include <halocline/lattice/random.hpp>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <type_traits>
@@ -26,32 +27,27 @@ namespace {
 /// Flop of D per site, as usually counted: 1320 of the hopping term, 504 of the clover term.
 constexpr double flop_per_site = 1824;
 
-/// Seconds per call on the slowest rank: the least and the median of as many calls as take 0.15 s.
+/// Seconds per call, each on the rank that it took longest: the least and the median of as many calls as take 0.15 s.
 struct call_seconds {
     double least, median;
 };
 
-/// Collective: all ranks make the same number of calls.
+/// Collective of all ranks, whether or not they work together: all make the same number of calls.
 template <class Work>
-call_seconds time_calls(const comm::job& j, Work&& work) {
+call_seconds time_calls(const comm::job& all, Work&& work) {
     using clock = std::chrono::steady_clock;
-    comm::global_sum agree(j, 2);
-    const auto slowest = [&](std::array<double, 2> values) {
-        if (agree.maximum(values) != comm::status::ok) std::abort();
-        return values;
-    };
     const auto seconds_of_one = [&] {
         const auto start = clock::now();
         work();
         return std::chrono::duration<double>(clock::now() - start).count();
     };
     work();
-    const double first = slowest({seconds_of_one(), 0})[0];
-    std::vector<double> all(static_cast<std::size_t>(std::clamp(0.15 / first, 5.0, 100'000.0)));
-    for (double& s : all) s = seconds_of_one();
-    std::ranges::sort(all);
-    const auto [least, median] = slowest({all.front(), all[all.size() / 2]});
-    return {least, median};
+    const double first = bench::slowest(all, {seconds_of_one()})[0];
+    std::vector<double> mine(static_cast<std::size_t>(std::clamp(0.15 / first, 5.0, 100'000.0)));
+    for (double& s : mine) s = seconds_of_one();
+    // By call, and only then over calls: a rank that waited in one call may not have in another.
+    const std::vector<double> longest = bench::slowest(all, mine);
+    return {bench::quantile(longest, 0), bench::median(longest)};
 }
 
 /// `flop`: per rank.
@@ -65,9 +61,9 @@ void print(const comm::job& j, const bench::json_line& facts, const char* what, 
     std::puts(line.text().c_str());
 }
 
-/// All ranks of `j` together; global rank 0 prints, with these facts.
+/// The ranks of `j` together, which are `all` or one alone; rank 0 of all prints, with these facts.
 template <class T>
-void measure(const comm::job& j, bool prints, const bench::json_line& facts, int extent, int block, int lanes,
+void measure(const comm::job& j, const comm::job& all, const bench::json_line& facts, int extent, int block, int lanes,
              const char* type) {
     const lattice::coordinate global{extent, extent, extent, extent * j.ranks()}, blocks{block, block, block, block};
     const auto cut = lattice::decomposition::even(global, {1, 1, 1, j.ranks()}, blocks);
@@ -92,8 +88,8 @@ void measure(const comm::job& j, bool prints, const bench::json_line& facts, int
     };
 
     const auto time = [&](const char* what, double flop, auto&& work) {
-        const call_seconds s = time_calls(j, work);
-        if (prints) print(j, facts, what, type, extent, block, lanes, s, flop);
+        const call_seconds s = time_calls(all, work);
+        if (all.rank() == 0) print(j, facts, what, type, extent, block, lanes, s, flop);
     };
     time("apply", sites * flop_per_site, [&] { must(d.apply(x, b)); });
     time("apply_block", sites * flop_per_site * (1 - 0.72 / block), [&] { d.apply_block(x, b); });
@@ -123,16 +119,15 @@ int measure_all(app::program& program, int argc, const char* const* argv) {
     const comm::job& j = program.join();
     const comm::job alone = comm::job::single();
     bench::probed_facts facts(j);
-    const bool prints = j.rank() == 0;
     for (const int extent : extents)
         for (const int lanes : {4, 8, 16}) {
             const int block = extent == 4 ? 2 : 4;
             facts.probe();
-            measure<float>(j, prints, facts.line(), extent, block, lanes, "float");
-            measure<double>(j, prints, facts.line(), extent, block, lanes, "double");
+            measure<float>(j, j, facts.line(), extent, block, lanes, "float");
+            measure<double>(j, j, facts.line(), extent, block, lanes, "double");
             if (j.ranks() == 1) continue;
-            measure<float>(alone, prints, facts.line(), extent, block, lanes, "float");
-            measure<double>(alone, prints, facts.line(), extent, block, lanes, "double");
+            measure<float>(alone, j, facts.line(), extent, block, lanes, "float");
+            measure<double>(alone, j, facts.line(), extent, block, lanes, "double");
         }
     return 0;
 }

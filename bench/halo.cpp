@@ -103,7 +103,8 @@ entry of_peer(const comm::job& j, peer_program& program, const std::string& mode
     const std::string& name = program.name();
     const std::string tuned(tuned_mpi(name));
     const bool mpi = is_mpi(name) || !tuned.empty();
-    return {.who = {tuned.empty() ? name : tuned, mode == "in-place" && !contiguous ? "datatype" : mode, "mpi", slice},
+    return {.who = {tuned.empty() ? name : tuned, mode == "in-place" && !contiguous ? "datatype" : mode,
+                    transport_of_peer(name), slice},
             .settings = !mpi            ? ""
                         : tuned.empty() ? "installed"
                                         : "tuned",
@@ -291,6 +292,7 @@ void run(app::program& program, const options& o) {
     job_options.transports = {o.transport};
     job_options.ofi_provider = o.provider;
     const comm::job& j = program.join(job_options);
+    if (j.ranks() > 1) require_transport(j, o.transport); // a single rank has "self"
     const std::vector<point> points = points_of(o.points, j.ranks());
     warn_of_shared_cores(j, *std::ranges::max_element(o.threads));
     peer_set peers(j, o.peers, true);
@@ -356,6 +358,7 @@ int measure(app::program& program, int argc, const char* const* argv) {
     cli.footer(about_lines);
     program.parse(cli, argc, argv);
     require_ofi_for_provider(o.transport, o.provider);
+    require_distinct("--threads", o.threads);
     run(program, o);
     return 0;
 }

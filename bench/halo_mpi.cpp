@@ -34,7 +34,7 @@ exchange_order order_of(const std::string& line, int ranks) {
     if (!known)
         give_up("'" + line +
                 "' is no order 'packed|in-place|neighbour|neighbour-init (from MPI 4 on) appended|padded Lx Ly Lz Lt "
-                "bytes gx gy gz gt seconds' with faces to exchange for " +
+                "bytes gx gy gz gt seconds' with extents from 2 on, a multiple of 8 bytes, and faces to exchange for " +
                 std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks"));
     return *o;
 }

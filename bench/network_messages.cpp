@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a matched message over a network cost: straight into the receiver's memory (in a slab, or registered for
-// each message) and in frames (in one if it fits), compared with MPI?  scripts/bench.sh network_messages
+// What does a matched message over a network cost, as usual ("usual": default options, arrays in ordinary memory),
+// straight into the receiver's memory ("slab", or "heap": registered for each message) and in frames (in one if it
+// fits), compared with MPI?  scripts/bench.sh network_messages
 //   (halocline-run -n 2 -- bench_network_messages [--transport ofi|mpi|verbs] [--provider NAME] [--seconds S]
 //    [--rounds N] [--sizes 4096,...] [--peer 'NAME=COMMAND']...; mpi: under an mpirun)
-// Half a round trip (p2p/patterns.hpp, "step"), in turns; rows per size and mode of the machine, medians in µs, on
-// standard error, and a line of JSON for each contender, size and mode.
+// Half a round trip (p2p/patterns.hpp), in turns. Rows per size, mode of the machine and measure, medians in µs, on
+// standard error: at their end the better MPI as installed ÷ usual. A line of JSON for each contender, size and mode.
 #include "p2p/patterns.hpp"
 #include "support/command_line.hpp"
 #include "support/huge_pages.hpp"
+#include "support/peer_names.hpp"
 #include "support/peer_program.hpp"
 #include "support/probed_facts.hpp"
 #include "support/rounds.hpp"
@@ -19,6 +21,8 @@
 #include <halocline/comm/slab.hpp>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstdio>
 #include <limits>
 #include <memory_resource>
@@ -31,6 +35,8 @@ using namespace halocline;
 using namespace halocline::bench;
 
 constexpr std::size_t smallest_frame = 2048; // fits nothing but small messages
+constexpr const char* usual_mode = "usual";
+constexpr std::array measure_names{"alone", "step"}; // of p2p::measurement, as in README.md
 
 struct bench_options {
     std::string transport = "ofi", provider;
@@ -42,9 +48,8 @@ struct bench_options {
 
 class messages_endpoint {
   public:
-    messages_endpoint(const comm::job& j, std::size_t frame_bytes, std::size_t direct_bytes,
-                      std::pmr::memory_resource& memory)
-        : messages_(j, {.frame_bytes = frame_bytes, .direct_bytes = direct_bytes}), out_(&memory), in_(&memory) {}
+    messages_endpoint(const comm::job& j, const comm::messenger_options& options, std::pmr::memory_resource& memory)
+        : messages_(j, options), out_(&memory), in_(&memory) {}
 
     [[nodiscard]] int rank() const { return messages_.job().rank(); }
     std::byte* out(std::size_t bytes) { return of(out_, bytes); }
@@ -79,32 +84,42 @@ class messages_endpoint {
     buffer out_, in_;
 };
 
-/// A row for each mode of the machine in which every contender was seen; if there is none, one for all slices, marked.
-void print(std::size_t bytes, const std::vector<contender>& all, const std::vector<outcome>& results) {
-    const auto row = [&](const char* mode, auto&& times_of) {
-        std::fprintf(stderr, "%8zu B %s", bytes, mode);
-        for (std::size_t i = 0; i < all.size(); ++i) {
-            const std::vector<double> us = times_of(results[i]);
-            const std::string& name = all[i].who == "ours" ? all[i].mode : all[i].who;
-            if (us.empty())
-                std::fprintf(stderr, "  %s -", name.c_str());
-            else
-                std::fprintf(stderr, "  %s %.1f", name.c_str(), median(us));
-        }
-        std::fprintf(stderr, "\n");
-    };
-    bool any = false;
-    for (const auto speed : {outcome::fast, outcome::slow}) {
-        const auto seen = [&](const outcome& o) { return !o.noisy && o.has_figure(speed); };
-        if (!std::ranges::all_of(results, seen)) continue;
-        row(name_of(speed), [&](const outcome& o) { return o.kept[speed].us[1]; });
-        any = true;
+/// A row of one measure, for readers.  times_of(outcome): its batches.
+template <class Times>
+void print_row(std::size_t bytes, const char* mode, const char* measure, const std::vector<contender>& all,
+               const std::vector<outcome>& results, Times&& times_of) {
+    std::fprintf(stderr, "%8zu B %-6s %-5s", bytes, mode, measure);
+    double usual = 0, mpi = std::numeric_limits<double>::infinity();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        const std::string& name = all[i].who == "ours" ? all[i].mode : all[i].who;
+        const double us = median(times_of(results[i]));
+        if (us > 0)
+            std::fprintf(stderr, "  %s %.1f", name.c_str(), us);
+        else
+            std::fprintf(stderr, "  %s -", name.c_str());
+        if (name == usual_mode) usual = us;
+        if (is_mpi(name) && us > 0) mpi = std::min(mpi, us);
     }
-    if (!any) {
-        row("mixed?", [](const outcome& o) {
+    if (usual > 0 && std::isfinite(mpi)) std::fprintf(stderr, " | mpi/usual %.2f", mpi / usual);
+    std::fprintf(stderr, "\n");
+}
+
+/// Rows for each mode of the machine in which every contender was seen; if there is none, for all slices, marked.
+void print(std::size_t bytes, const std::vector<contender>& all, const std::vector<outcome>& results) {
+    bool any = false;
+    for (std::size_t m = 0; m < measure_names.size(); ++m) {
+        for (const auto speed : {outcome::fast, outcome::slow}) {
+            const auto seen = [&](const outcome& o) { return !o.noisy && o.has_figure(speed); };
+            if (!std::ranges::all_of(results, seen)) continue;
+            print_row(bytes, name_of(speed), measure_names[m], all, results,
+                      [&](const outcome& o) { return o.kept[speed].us[m]; });
+            any = true;
+        }
+        if (any) continue;
+        print_row(bytes, "mixed?", measure_names[m], all, results, [&](const outcome& o) {
             std::vector<double> us;
             for (const series* s : {&o.kept[0], &o.kept[1], &o.dropped})
-                if (s->us.size() > 1) us.insert(us.end(), s->us[1].begin(), s->us[1].end());
+                if (s->us.size() > m) us.insert(us.end(), s->us[m].begin(), s->us[m].end());
             return us;
         });
     }
@@ -118,7 +133,8 @@ void print_json(std::size_t bytes, const std::vector<contender>& all, const std:
             json_line line;
             line.add("bench", "network_messages").add("bytes", bytes).add("who", all[i].who).add("mode", all[i].mode);
             line.add("transport", all[i].transport).add(facts_of(results[i], speed));
-            line.add(times_of(results[i].kept[speed].us[1])).add(facts.line());
+            const slice_times& us = results[i].kept[speed].us;
+            line.add(times_of(us[1])).add(times_of(us[0], "bare_")).add(facts.line());
             std::printf("%s\n", line.text().c_str());
         }
     std::fflush(stdout);
@@ -127,10 +143,10 @@ void print_json(std::size_t bytes, const std::vector<contender>& all, const std:
 void run(const comm::job& j, const bench_options& o) {
     flag_probe probe(j);
     constexpr std::size_t never = std::numeric_limits<std::size_t>::max();
-    const comm::messenger_options usual;
     huge_memory ordinary; // as the peers' messages
-    messages_endpoint slab(j, smallest_frame, 1, j.memory()), heap(j, smallest_frame, 1, ordinary),
-        frames(j, usual.frame_bytes, never, j.memory());
+    const comm::messenger_options straight{.frame_bytes = smallest_frame, .direct_bytes = 1};
+    messages_endpoint usual(j, {}, ordinary), slab(j, straight, j.memory()), heap(j, straight, ordinary),
+        frames(j, {.direct_bytes = never}, j.memory());
     peer_set peers(j, o.peers);
     const run_facts facts = facts_of(j);
     if (j.rank() == 0) std::fputs(slab.messages().describe().c_str(), stderr);
@@ -142,11 +158,12 @@ void run(const comm::job& j, const bench_options& o) {
                                return p2p::measurement(e, order).run();
                            }});
         };
+        ours(usual_mode, usual);
         ours("slab", slab);
         ours("heap", heap);
         ours("frames", frames);
         for (peer_program& peer : peers.all())
-            all.push_back({peer.name(), "two-sided", "mpi", [&j, &peer, n](double seconds) {
+            all.push_back({peer.name(), "two-sided", transport_of_peer(peer.name()), [&j, &peer, n](double seconds) {
                                return peer.ask(j, p2p::order{"latency", n, seconds}.text(), p2p::measure_count);
                            }});
         const auto results =
@@ -171,6 +188,7 @@ int measure(app::program& program, int argc, const char* const* argv) {
     later_replaces_earlier(cli);
     program.parse(cli, argc, argv);
     require_ofi_for_provider(o.transport, o.provider);
+    require_distinct("--sizes", o.sizes);
     comm::job_options options;
     options.transports = {o.transport};
     options.ofi_provider = o.provider;

@@ -130,7 +130,8 @@ class driver {
                 [this, bytes] { return p2p::window_endpoint(job_, bytes, false); });
         }
         for (peer_program& peer : peers_->all())
-            all.push_back({peer.name(), "two-sided", "mpi", [this, pattern, bytes, &peer](double seconds) {
+            all.push_back({peer.name(), "two-sided", transport_of_peer(peer.name()),
+                           [this, pattern, bytes, &peer](double seconds) {
                                return peer.ask(job_, p2p::order{pattern, bytes, seconds}.text(), p2p::measure_count);
                            }});
         return all;

@@ -18,7 +18,7 @@ using namespace halocline::bench;
 
 p2p::order order_of(const std::string& line) {
     const std::optional<p2p::order> o = p2p::order::parse(line);
-    if (!o) give_up("'" + line + "' is no order 'pattern bytes seconds'");
+    if (!o) give_up("'" + line + "' is no order 'pattern bytes seconds' with a multiple of 8 bytes");
     return *o;
 }
 

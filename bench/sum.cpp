@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does a global sum cost, by the number of values?  scripts/bench.sh sum
 //   (halocline-run -n N -- bench_sum [--values 1,2,8,64] [--seconds S] [--rounds N] [--groups 2,4] [--transport T]
-//    [--json FILE] [--peer 'NAME=COMMAND']...)
+//    [--json FILE] [--peer 'NAME[:CALL,CALL]=COMMAND']...)
 // In turns: comm::global_sum, also with other groups than it chooses ("ours-4": of up to 4 ranks); "lines", a
-// hand-written sum in memory that the ranks of a host share; MPI_Allreduce of each peer. One row per mode of the
-// machine, medians in µs of the slowest rank.
+// hand-written sum in memory that the ranks of a host share; the calls of each peer: "allreduce" and "allreduce-init",
+// which is persistent, as far as it knows them (sum_mpi.cpp). One row per mode of the machine, medians in µs of the
+// slowest rank; at its end the best MPI, as installed or tuned, ÷ ours.
 #include "sum_steps.hpp"
 #include "support/command_line.hpp"
 #include "support/json_line.hpp"
 #include "support/output_file.hpp"
+#include "support/peer_names.hpp"
 #include "support/peer_program.hpp"
 #include "support/probed_facts.hpp"
 #include "support/rounds.hpp"
@@ -20,9 +22,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -97,7 +101,7 @@ class driver {
         j.collectively([&] {
             if (j.rank() == 0) json_ = output_file("--json", o.json);
         });
-        peers_.emplace(j, o.peers);
+        peers_.emplace(j, o.peers, true);
         facts_ = facts_of(j);
     }
     void run(const app::program& program) {
@@ -118,8 +122,9 @@ class driver {
         std::vector<contender> all;
         const auto add = [&](const std::string& who, const std::string& transport, auto sum) {
             all.push_back({who, "", transport, [this, count, sum](double seconds) -> slice_times {
-                               return {time_sums(job_.rank(), job_.ranks(), count, seconds, sum,
-                                                 [this](const auto& mine) { return slowest(job_, mine); })};
+                               return {
+                                   time_sums(job_.rank(), job_.ranks(), count, seconds, sum,
+                                             [this](const std::vector<double>& mine) { return slowest(job_, mine); })};
                            }});
         };
         add("ours", job_.transport(), [this](std::vector<double>& values) { sum_.sum_or_throw(values); });
@@ -128,30 +133,41 @@ class driver {
                 [&sum = grouped_[i]](std::vector<double>& values) { sum.sum_or_throw(values); });
         if (lines_) add("lines", "none", [this](std::vector<double>& values) { (*lines_)(values); });
         for (peer_program& peer : peers_->all())
-            all.push_back({peer.name(), "", "mpi", [this, count, &peer](double seconds) {
-                               return peer.ask(job_, sum_order{count, seconds}.text(), 1);
-                           }});
+            for (const std::string& call : peer.modes().empty() ? std::vector{sum_order().call} : peer.modes())
+                all.push_back({peer.name(), call, transport_of_peer(peer.name()), [this, count, call, &peer](double s) {
+                                   return peer.ask(job_, sum_order{count, s, call}.text(), 1);
+                               }});
         return all;
     }
     void print(std::size_t count, outcome::speed speed, const std::vector<contender>& all,
                const std::vector<outcome>& results) {
         std::string row;
+        double ours = 0, mpi = std::numeric_limits<double>::infinity();
         for (std::size_t i = 0; i < all.size(); ++i) {
             if (!results[i].has_figure(speed)) continue;
             const std::vector<double>& us = results[i].kept[speed].us[0];
             char cell[96];
-            std::snprintf(cell, sizeof cell, "  %s %.3f", all[i].who.c_str(), median(us));
+            const std::string& who = all[i].who;
+            const std::string name = all[i].mode.empty() ? who : who + " " + all[i].mode;
+            std::snprintf(cell, sizeof cell, "  %s %.3f", name.c_str(), median(us));
             row += cell;
+            if (who == "ours") ours = median(us);
+            if (is_mpi(who) || !tuned_mpi(who).empty()) mpi = std::min(mpi, median(us));
             json_line line;
             line.add("bench", "sum").add("values", static_cast<int>(count)).add("ranks", job_.ranks());
-            line.add("who", all[i].who).add("transport", all[i].transport).add(facts_of(results[i], speed));
+            line.add("who", who)
+                .add("mode", all[i].mode)
+                .add("transport", all[i].transport)
+                .add(facts_of(results[i], speed));
             line.add(times_of(us)).add(facts_.line());
             std::fprintf(options_.json.empty() ? stdout : json_.stream(), "%s\n", line.text().c_str());
         }
         json_.flush();
         std::fflush(stdout);
-        if (!row.empty())
-            std::fprintf(stderr, "%4zu values, %d ranks, %s%s\n", count, job_.ranks(), name_of(speed), row.c_str());
+        if (row.empty()) return;
+        std::fprintf(stderr, "%4zu values, %d ranks, %s%s", count, job_.ranks(), name_of(speed), row.c_str());
+        if (ours > 0 && std::isfinite(mpi)) std::fprintf(stderr, " | mpi/ours %.2f", mpi / ours);
+        std::fprintf(stderr, "\n");
     }
 
     comm::job job_;
@@ -180,13 +196,17 @@ int measure(app::program& program, int argc, const char* const* argv) {
         ->check(CLI::PositiveNumber);
     cli.add_option("--transport", o.transport, "the only one; default: shared memory where there is");
     cli.add_option("--json", o.json, "lines of JSON go here instead of standard output")->check(not_empty);
-    cli.add_option("--peer", o.peers, "NAME=COMMAND: MPI_Allreduce takes turns")->take_all();
+    cli.add_option("--peer", o.peers, "NAME[:CALL,CALL]=COMMAND: allreduce, allreduce-init of an MPI take turns")
+        ->take_all();
     later_replaces_earlier(cli);
     program.parse(cli, argc, argv);
+    require_distinct("--values", o.values);
+    require_distinct("--groups", o.groups);
     comm::job_options options;
     if (!o.transport.empty()) options.transports = {o.transport};
     const comm::job& j = program.join(options);
     if (j.ranks() < 2) throw input_error("2 ranks or more are needed: halocline-run -n 2 -- bench_sum");
+    if (!o.transport.empty()) require_transport(j, o.transport);
     driver(j, o).run(program);
     return 0;
 }

@@ -19,26 +19,30 @@ namespace halocline::bench {
 struct sum_order {
     std::size_t values = 0; ///< doubles in a sum
     double seconds = 0;
+    std::string call = "allreduce"; ///< a mode of --peer: also "allreduce-init"
 
-    /// "values seconds"
+    /// "values seconds call"
     [[nodiscard]] std::string text() const {
         std::ostringstream out;
-        out << values << ' ' << seconds;
+        out << values << ' ' << seconds << ' ' << call;
         return out.str();
     }
-    /// Nothing if the line is no such text.
+    /// Nothing if the line is no such text; without a call it is the first one.
     [[nodiscard]] static std::optional<sum_order> parse(const std::string& line) {
         sum_order o;
-        if (!(std::istringstream(line) >> o.values >> o.seconds) || o.values == 0) return {};
+        std::istringstream words(line);
+        if (!(words >> o.values >> o.seconds) || o.values == 0) return {};
+        words >> o.call;
         return o;
     }
 };
 
 /// Microseconds per sum of 20 batches, on the slowest rank: `count` doubles each, for about `seconds` in all.
-/// sum(values) replaces values by their sums over ranks; slowest(times) returns the greatest of each.
+/// sum(values) replaces values, always the same vector, by their sums over ranks; slowest(times) returns the greatest
+/// of each.
 /// Err: error if a sum is wrong.
 template <class Sum, class Slowest>
-std::vector<double> time_sums(int rank, int ranks, std::size_t count, double seconds, Sum sum, Slowest slowest) {
+std::vector<double> time_sums(int rank, int ranks, std::size_t count, double seconds, Sum&& sum, Slowest slowest) {
     constexpr int batches = 20, first_sums = 20;
     const double of_ranks = 0.5 * ranks * (ranks + 1);
     std::vector<double> values(count);
@@ -55,11 +59,9 @@ std::vector<double> time_sums(int rank, int ranks, std::size_t count, double sec
         }
         return comm::seconds(comm::ticks() - before);
     };
-    // Rank 0's clock determines, for all, how many sums make a batch.
-    const double first = seconds_of(first_sums);
-    std::vector<double> each{rank == 0 ? first / first_sums : 0};
-    sum(each);
-    const int sums = static_cast<int>(std::clamp(seconds / batches / each[0], 1.0, 1e7));
+    seconds_of(first_sums); // the first ones make connections
+    const double each = slowest({seconds_of(first_sums) / first_sums})[0];
+    const int sums = static_cast<int>(std::clamp(seconds / batches / each, 1.0, 1e7));
     std::vector<double> us;
     for (int b = 0; b < batches; ++b) us.push_back(1e6 * seconds_of(sums) / sums);
     if (wrong > 0) throw error(std::to_string(wrong) + " sums were wrong on rank " + std::to_string(rank));

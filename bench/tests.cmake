@@ -20,11 +20,15 @@ function(halocline_add_bench_test question)
   set_tests_properties(bench.${question} PROPERTIES TIMEOUT 300 PROCESSORS ${arg_RANKS} LABELS bench)
 endfunction()
 
-# Runs a bench for a second with its peer under each MPI: bench.<question>.<mpi>. MODES: those that the peer knows.
+# Runs a bench for a second with its peer under each MPI: bench.<question>.<mpi>. MODES: those that the peer knows;
+# MODES_MPICH: also of MPI 4.
 function(halocline_add_bench_peer_test question)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "MODES" "ARGS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "MODES;MODES_MPICH" "ARGS")
   foreach(mpi openmpi mpich)
     string(TOUPPER ${mpi} upper)
+    if(mpi STREQUAL mpich AND arg_MODES_MPICH)
+      set(arg_MODES ${arg_MODES_MPICH})
+    endif()
     if(TARGET bench_${question}_${mpi} AND HALOCLINE_MPIRUN_${upper})
       set(peer "'${HALOCLINE_MPIRUN_${upper}}' -n 2 '$<TARGET_FILE:bench_${question}_${mpi}>'")
       add_test(NAME bench.${question}.${mpi} COMMAND halocline-run -n 2 -- $<TARGET_FILE:bench_${question}> ${arg_ARGS}
@@ -96,11 +100,16 @@ set_tests_properties(bench.halo.self_peer PROPERTIES TIMEOUT 300 LABELS bench PA
 foreach(mpi openmpi mpich)
   string(TOUPPER ${mpi} upper)
   if(TARGET bench_halo_${mpi} AND HALOCLINE_MPIRUN_${upper})
-    set(nothing "packed appended 4 4 4 4 96 0 0 0 0 0.1")
-    add_test(NAME bench.halo.no_faces.${mpi} COMMAND sh -c
-      "echo '${nothing}' | '${HALOCLINE_MPIRUN_${upper}}' -n 1 '$<TARGET_FILE:bench_halo_${mpi}>'")
-    set_tests_properties(bench.halo.no_faces.${mpi} PROPERTIES TIMEOUT 60 LABELS "bench;mpi"
-      ENVIRONMENT "${HALOCLINE_OPENMPI_ENVIRONMENT}" PASS_REGULAR_EXPRESSION "is no order [^\n]* with faces to exchange")
+    # No faces; a site that can't be verified; no box.
+    foreach(order "packed appended 4 4 4 4 96 0 0 0 0 0.1" "packed appended 4 4 4 4 4 0 0 0 1 0.1"
+            "packed appended 4 4 4 1 96 0 0 0 1 0.1")
+      string(REPLACE " " "." name "${order}")
+      add_test(NAME bench.halo.no_order.${name}.${mpi} COMMAND sh -c
+        "echo '${order}' | '${HALOCLINE_MPIRUN_${upper}}' -n 1 '$<TARGET_FILE:bench_halo_${mpi}>'")
+      set_tests_properties(bench.halo.no_order.${name}.${mpi} PROPERTIES TIMEOUT 60 LABELS "bench;mpi"
+        ENVIRONMENT "${HALOCLINE_OPENMPI_ENVIRONMENT}"
+        PASS_REGULAR_EXPRESSION "is no order [^\n]* with extents from 2 on")
+    endforeach()
   endif()
 endforeach()
 # A peer that takes fewer measures is refused: its times would be taken for others.
@@ -146,17 +155,26 @@ if(LIBFABRIC_FOUND)
 endif()
 
 halocline_add_bench_test(sum RANKS 3 ARGS --seconds 1 --rounds 1)
-halocline_add_bench_peer_test(sum ARGS --seconds 1 --rounds 1 --values 1,64)
+halocline_add_bench_peer_test(sum MODES_MPICH :allreduce,allreduce-init ARGS --seconds 1 --rounds 1 --values 1,64)
 # A peer's answer is read whole, however long it is: the median of this one is 9.
 add_test(NAME bench.sum.long_answers COMMAND halocline-run -n 2 -- $<TARGET_FILE:bench_sum> --seconds 0.5 --rounds 1
          --values 1 --peer "long=sh '${CMAKE_CURRENT_SOURCE_DIR}/support/long_answers.sh'")
 set_tests_properties(bench.sum.long_answers PROPERTIES
   TIMEOUT 60 PROCESSORS 2 LABELS bench PASS_REGULAR_EXPRESSION "\"who\":\"long\".*\"us_median\":9,")
+# A peer's command is any command of the shell. What it leaves running, holding this test's standard error, is ended
+# with it, and where the bench is interrupted.
+add_test(NAME bench.sum.shell_peer COMMAND halocline-run -n 2 -- $<TARGET_FILE:bench_sum> --seconds 0.5 --rounds 1
+         --values 1 --peer "long=cd '${CMAKE_CURRENT_SOURCE_DIR}' && A=1 sh support/long_answers.sh; sleep 1000")
+add_test(NAME bench.sum.interrupted_peer COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/support/interrupted_peer.sh
+         $<TARGET_FILE:halocline-run> -n 2 -- $<TARGET_FILE:bench_sum> --values 1)
+set_tests_properties(bench.sum.shell_peer bench.sum.interrupted_peer PROPERTIES TIMEOUT 60 PROCESSORS 2 LABELS bench)
+set_tests_properties(bench.sum.shell_peer PROPERTIES
+  PASS_REGULAR_EXPRESSION "\"who\":\"long\",\"mode\":\"allreduce\",\"transport\":\"peer's own\"")
 
 if(LIBFABRIC_FOUND)
   halocline_add_bench_test(network_messages RANKS 2 ARGS --seconds 0.5 --rounds 1 --sizes 65536)
   set_tests_properties(bench.network_messages PROPERTIES PASS_REGULAR_EXPRESSION
-    "\"bench\":\"network_messages\",\"bytes\":65536,\"who\":\"ours\",\"mode\":\"slab\",")
+    "\"who\":\"ours\",\"mode\":\"usual\",[^\n]*\"us_median\":${number},[^\n]*\"bare_us_median\":${number},")
 endif()
 halocline_add_bench_test(dirac RANKS 2 ARGS 4)
 halocline_add_bench_test(solve RANKS 2 ARGS --rounds 1 --vectors 8 --setup 1
@@ -167,7 +185,11 @@ set_tests_properties(bench.propagator PROPERTIES PASS_REGULAR_EXPRESSION "\"at_o
 halocline_add_bench_test(stencil ARGS --seconds 1)
 halocline_add_bench_test(lane_copy ARGS --seconds 1)
 halocline_add_bench_test(checksum RANKS 2 ARGS --seconds 0.5)
+set_tests_properties(bench.checksum PROPERTIES PASS_REGULAR_EXPRESSION
+  "\"bench\":\"checksum\",[^\n]*\"step_ratio\":${number},[^\n]*\"bare_ratio\":${number},\"speed\":\"[a-z]+\"")
 halocline_add_bench_test(plan_setup RANKS 2)
+set_tests_properties(bench.plan_setup PROPERTIES PASS_REGULAR_EXPRESSION
+  "\"plan\":\"padded, corners\",[^\n]*\"ms_first\":${number},\"ms_median\":${number},\"costs_ms\":${number},")
 halocline_add_bench_test(window RANKS 2 ARGS --quick)
 foreach(mpi openmpi mpich)
   string(TOUPPER ${mpi} upper)
@@ -264,10 +286,21 @@ set_tests_properties(bench.halo.cut_twice PROPERTIES TIMEOUT 300 PROCESSORS 2 LA
 halocline_add_bad_input_test(halo.bad_threads bench_halo --cut t --threads 0)
 halocline_add_bad_input_test(halo.peer_without_command bench_halo --peer nobody:packed)
 halocline_add_bad_input_test(halo.peer_without_modes bench_halo --peer nobody:=cat)
+halocline_add_bad_input_test(halo.peer_named_ours bench_halo --peer ours:packed=cat)
+halocline_add_bad_input_test(halo.peer_twice bench_halo --peer one:packed=cat --peer one:in-place=cat)
+halocline_add_bad_input_test(halo.mode_twice bench_halo --peer one:packed,packed=cat)
+halocline_add_bad_input_test(halo.threads_twice bench_halo --cut t --threads 1,1)
+halocline_add_bad_input_test(halo.box_twice bench_halo --cut t --L 4,4.4.4.4)
 halocline_add_bad_input_test(halo.provider bench_halo --provider tcp)
 halocline_add_bad_input_test(p2p.bad_peer bench_p2p --quick --peer nobody)
 halocline_add_bad_input_test(p2p.provider bench_p2p --quick --provider tcp)
 halocline_add_bad_input_test(p2p.bad_size bench_p2p --quick --sizes 12)
+halocline_add_bad_input_test(p2p.size_twice bench_p2p --quick --sizes 8,8)
+halocline_add_bad_input_test(sum.values_twice bench_sum --values 1,1)
+halocline_add_bad_input_test(halo.other_transport bench_halo --seconds 0.1 --L 4 --transport mock)
+halocline_add_bad_input_test(sum.other_transport bench_sum --seconds 0.1 --values 1 --transport ofi)
+set_tests_properties(bench.halo.other_transport bench.sum.other_transport PROPERTIES
+  ENVIRONMENT HALOCLINE_COMM_TRANSPORTS=shm)
 halocline_add_bad_input_test(solve.bad_expression bench_solve --peer true --peer-solve "took ([0-9.]+")
 halocline_add_bad_input_test(solve.no_group bench_solve --peer true --peer-solve "took [0-9.]+")
 if(LIBFABRIC_FOUND)
@@ -282,6 +315,8 @@ endif()
 if(LIBIBVERBS_FOUND)
   halocline_add_bad_input_test(verbs.no_question bench_verbs)
   halocline_add_bad_input_test(verbs.two_questions bench_verbs --before-post 8)
+  halocline_add_bad_input_test(verbs.other_transport bench_verbs 8)
+  set_tests_properties(bench.verbs.other_transport PROPERTIES ENVIRONMENT HALOCLINE_COMM_TRANSPORTS=shm)
 endif()
 halocline_add_bad_input_test(targets.no_run bench_targets nobody.json)
 halocline_add_bad_input_test(targets.empty_run bench_targets /dev/null)

@@ -108,6 +108,7 @@ int run(app::program& program, int argc, const char* const* argv) {
     options.transports = {"verbs"};
     const job& j = program.join(options);
     if (j.ranks() != 2) throw input_error("2 ranks are needed: halocline-run -n 2 -- bench_verbs 8 64");
+    bench::require_transport(j, "verbs");
     bench::probed_facts facts(j);
     std::uint64_t wrong = 0;
     for (const std::size_t bytes : sizes) wrong += time_one_way(j, facts, bytes, 500);

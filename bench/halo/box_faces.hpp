@@ -27,6 +27,7 @@ struct point {
     bool padded = false;
     std::array<bool, 4> self{}; ///< dimensions that the rank exchanges with itself
 
+    bool operator==(const point&) const = default;
     [[nodiscard]] bool cut(int mu) const {
         const auto m = static_cast<std::size_t>(mu);
         return self[m] || grid[m] > 1;

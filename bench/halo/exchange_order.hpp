@@ -4,6 +4,7 @@
 
 #include "halo/box_faces.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <sstream>
@@ -34,7 +35,8 @@ struct exchange_order {
         out << ' ' << seconds;
         return out.str();
     }
-    /// Nothing if the line is no such text, or no face of it is exchanged by so many ranks.
+    /// Nothing if the line is no such text, if it has extents below 2 or a site that is not made of words of 8 bytes,
+    /// which are what is verified, or if no face of it is exchanged by so many ranks.
     [[nodiscard]] static std::optional<exchange_order> parse(const std::string& line, int ranks) {
         exchange_order o;
         std::string layout;
@@ -46,6 +48,8 @@ struct exchange_order {
         for (int& g : cut) in >> g;
         in >> o.seconds;
         if (!in || (layout != "padded" && layout != "appended")) return {};
+        if (*std::ranges::min_element(o.where.extents) < 2 || *std::ranges::min_element(cut) < 0) return {};
+        if (o.where.bytes_per_site < 8 || o.where.bytes_per_site % 8 != 0 || !(o.seconds > 0)) return {};
         o.where.padded = layout == "padded";
         bool any = false;
         for (std::size_t mu = 0; mu < lattice::dimensions; ++mu) {

@@ -25,11 +25,14 @@ inline halo::ghost_widths widths_of(const point& p) {
 class ours_appended {
   public:
     /// Collective.  threads: number that share the packing.
-    ours_appended(const comm::job& j, const point& p, halo::path way, int threads)
+    ours_appended(const comm::job& j, const point& p, halo::path way, int threads, bool checksums = false)
         : box_(p, j.rank()), field_(field_of(j, box_)), source_(box_, reinterpret_cast<std::byte*>(field_.data())),
           plan_(j, p.decomposition(),
-                halo::options_for(
-                    field_, {.name = "bench", .widths = widths_of(p), .self_exchange = j.ranks() == 1, .path = way})),
+                halo::options_for(field_, {.name = "bench",
+                                           .widths = widths_of(p),
+                                           .self_exchange = j.ranks() == 1,
+                                           .path = way,
+                                           .checksums = checksums})),
           team_(j.rank(), j.ranks(), threads, [this](halo::team member) {
               plan_.start(field_, member);
               (void)plan_.finish(member); // a bad status is sticky: member 0 reports it

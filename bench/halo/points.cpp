@@ -51,6 +51,10 @@ void add_points(std::vector<point>& points, const point_choice& choice, const st
             for (const std::string& text : extents) {
                 point p{.extents = extents_in(text), .bytes_per_site = bytes, .padded = is_padded(layout)};
                 cut(p, dimensions, ranks);
+                if (std::ranges::find(points, p) != points.end())
+                    throw input_error("a point is named twice by --L, --bytes, --vectors, --cut and --layout: " +
+                                      lattice::to_string(p.extents) + ", " + std::to_string(bytes) +
+                                      " B/site, cut in " + p.cut_name() + ", " + p.layout());
                 points.push_back(p);
             }
 }

@@ -19,7 +19,7 @@ struct point_choice {
 /// All combinations, cut over `ranks`: two along each dimension of a cut, and all remaining ones along its last; a
 /// single rank exchanges with itself. Spinors before coarse sites; then by bytes, layouts, cuts, extents, in the given
 /// order.
-/// Err: input_error.
+/// Err: input_error, also if a point comes twice.
 std::vector<point> points_of(const point_choice& choice, int ranks);
 
 } // namespace halocline::bench

@@ -56,6 +56,9 @@ inline bench_options parse(const app::program& program, int argc, const char* co
     later_replaces_earlier(cli);
     program.parse(cli, argc, argv);
     require_ofi_for_provider(o.transport, o.provider);
+    require_distinct("--patterns", o.patterns);
+    require_distinct("--sizes", o.sizes);
+    require_distinct("--compare", o.compare);
     if (!quick) return o;
     o.rounds = 1;
     if (cli.count("--seconds") == 0) o.seconds = 1;

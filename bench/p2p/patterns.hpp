@@ -33,11 +33,11 @@ struct order {
         out << pattern << ' ' << bytes << ' ' << seconds;
         return out.str();
     }
-    /// Nothing if the line is no such text.
+    /// Nothing if the line is no such text, or its messages are not made of words of 8 bytes, which are verified.
     [[nodiscard]] static std::optional<order> parse(const std::string& line) {
         order o;
         std::istringstream words(line);
-        if (!(words >> o.pattern >> o.bytes >> o.seconds) || o.bytes < 8) return {};
+        if (!(words >> o.pattern >> o.bytes >> o.seconds) || o.bytes < 8 || o.bytes % 8 != 0) return {};
         return o;
     }
 };

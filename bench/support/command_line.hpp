@@ -9,10 +9,13 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <poll.h>
+#include <sstream>
 #include <string>
 #include <unistd.h>
+#include <vector>
 
 namespace halocline::bench {
 
@@ -66,8 +69,21 @@ inline void require_ofi_for_provider(const std::string& transport, const std::st
 inline void require_transport(const comm::job& j, const std::string& asked) {
     j.collectively([&] {
         if (j.transport() != asked)
-            throw input_error("--transport " + asked + ": the environment or its config file chose " + j.transport());
+            throw input_error("transport " + asked +
+                              " is to be measured, but the environment or its config file chose " + j.transport());
     });
+}
+
+/// What is named twice would be measured twice, and its lines could not be told apart.
+/// Err: input_error: two of the flag's values are equal.
+template <class Value>
+void require_distinct(const std::string& flag, const std::vector<Value>& values) {
+    for (auto v = values.begin(); v != values.end(); ++v) {
+        if (std::find(values.begin(), v, *v) == v) continue;
+        std::ostringstream twice;
+        twice << *v;
+        throw input_error(flag + ": '" + twice.str() + "' is named twice");
+    }
 }
 
 /// For an option: the bytes of messages that are stamped word by word.

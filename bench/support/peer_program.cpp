@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/peer_program.hpp"
 
+#include "support/command_line.hpp"
 #include "support/machine.hpp"
+#include "support/peer_names.hpp"
 
 #include <halocline/comm/processors.hpp>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -17,6 +21,25 @@
 #include <unistd.h>
 
 namespace halocline::bench {
+namespace {
+
+/// The process groups of peers, and zeros. Those of the terminal's signals that end this process don't reach them.
+std::array<std::atomic<pid_t>, 64> groups{};
+
+void replace_group(pid_t from, pid_t to) {
+    const auto place = std::ranges::find_if(groups, [&](const std::atomic<pid_t>& group) { return group == from; });
+    if (place != groups.end()) *place = to;
+}
+
+/// A handler: ends all groups, then this process by the same signal.
+void end_groups(int signal) {
+    for (const std::atomic<pid_t>& group : groups)
+        if (group > 0) kill(-group, SIGTERM);
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);
+}
+
+} // namespace
 
 peer_description described_peer(const std::string& text, bool modes) {
     const auto refuse = [&] {
@@ -32,22 +55,30 @@ peer_description described_peer(const std::string& text, bool modes) {
         d.name.resize(colon);
     }
     if (d.name.empty() || d.command.empty()) refuse();
+    require_distinct("--peer " + d.name, d.modes);
     return d;
 }
 
 peer_program::~peer_program() {
     if (orders_) std::fclose(orders_);
     if (answers_) std::fclose(answers_);
-    // A peer may wait in its MPI_Finalize forever (MPICH over UCX does): after 5 s its launcher is asked to end it.
-    for (int tenths = 0; process_ > 0 && waitpid(process_, nullptr, WNOHANG) == 0; ++tenths) {
-        if (tenths == 50) kill(process_, SIGTERM);
-        if (tenths == 100) kill(process_, SIGKILL);
+    // A peer may wait in its MPI_Finalize forever (MPICH over UCX does): after 5 s its launcher is asked to end it, and
+    // with it whatever else the command has started.
+    for (int tenths = 0; process_ > 0 && !all_ended() && tenths < 150; ++tenths) {
+        if (tenths == 50) kill(-process_, SIGTERM);
+        if (tenths == 100) kill(-process_, SIGKILL);
         std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }
+    if (process_ > 0) replace_group(process_, 0);
+}
+
+bool peer_program::all_ended() const {
+    // Whom the shell leaves behind stays in its group.
+    return waitpid(process_, nullptr, WNOHANG) != 0 && kill(-process_, 0) != 0;
 }
 
 void peer_program::start(const std::vector<int>& usable, const std::vector<int>& own) {
-    std::string line = "exec " + description_.command;
+    std::string line = description_.command;
     if (!own.empty()) { // for mpi_peer.hpp
         std::string list;
         for (const int processor : own) list += (list.empty() ? "" : ",") + std::to_string(processor);
@@ -59,12 +90,17 @@ void peer_program::start(const std::vector<int>& usable, const std::vector<int>&
     process_ = fork();
     if (process_ < 0) throw error(std::string("fork: ") + std::strerror(errno));
     if (process_ == 0) {
+        setpgid(0, 0);
         dup2(orders[0], STDIN_FILENO);
         dup2(answers[1], STDOUT_FILENO);
         comm::bind_to(usable);
         execl("/bin/sh", "sh", "-c", line.c_str(), nullptr);
         _exit(127);
     }
+    setpgid(process_, process_); // here and there: whoever comes first
+    replace_group(0, process_);
+    for (const int ending : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
+        if (std::signal(ending, end_groups) == SIG_IGN) std::signal(ending, SIG_IGN);
     std::signal(SIGPIPE, SIG_IGN); // ask() reports a peer that has ended
     close(orders[0]);
     close(answers[1]);
@@ -109,10 +145,15 @@ slice_times peer_program::ask(const comm::job& j, const std::string& order, std:
 peer_set::peer_set(const comm::job& j, const std::vector<std::string>& texts, bool modes) : job_(j) {
     const std::vector<int> usable = processors_of(j), own = own_processors_of(j);
     j.collectively([&] {
+        std::vector<std::string> names;
         for (const std::string& text : texts) {
-            programs_.emplace_back(described_peer(text, modes));
-            if (j.rank() == 0) programs_.back().start(usable, own);
+            names.push_back(programs_.emplace_back(described_peer(text, modes)).name());
+            if (is_taken(names.back()))
+                throw input_error("--peer " + names.back() + ": this is the name of what the bench itself measures");
         }
+        require_distinct("--peer", names);
+        if (j.rank() != 0) return;
+        for (peer_program& program : programs_) program.start(usable, own);
     });
     pin_ranks(j);
 }

@@ -28,16 +28,17 @@ peer_description described_peer(const std::string& text, bool modes);
 class peer_program {
   public:
     explicit peer_program(peer_description d) : description_(std::move(d)) {}
-    /// Closes its input, which tells it to end, and waits for that.
+    /// Closes its input, which tells it to end, and waits for that. Whatever of its command still runs 5 s later is ended
+    /// by a signal.
     ~peer_program();
     peer_program(const peer_program&) = delete;
     peer_program& operator=(const peer_program&) = delete;
 
     [[nodiscard]] const std::string& name() const { return description_.name; }
     [[nodiscard]] const std::vector<std::string>& modes() const { return description_.modes; }
-    /// On rank 0: runs the command with /bin/sh on `usable`, the processors of all ranks of the bench, though this rank
-    /// may be bound to one. `own`: one for each rank of the bench, to which the peer's ranks bind themselves; empty if
-    /// some share.
+    /// On rank 0: runs the command with /bin/sh, in a process group of its own, on `usable`: the processors of all ranks
+    /// of the bench, though this rank may be bound to one. `own`: one for each rank of the bench, to which the peer's
+    /// ranks bind themselves; empty if some share. A signal that ends this process ends that group, too.
     void start(const std::vector<int>& usable, const std::vector<int>& own);
     /// Collective: rank 0 gives the order; every rank gets the answer: numbers, `measures` lists separated by ';'.
     /// Err: error if the program has ended or answers something else.
@@ -45,6 +46,8 @@ class peer_program {
 
   private:
     [[nodiscard]] std::string answer_to(const std::string& order);
+    /// The shell and whatever it has started.  Pre: start() was called.
+    [[nodiscard]] bool all_ended() const;
 
     peer_description description_;
     pid_t process_ = -1;
