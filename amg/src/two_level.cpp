@@ -28,6 +28,7 @@ solvers::fgmres_options coarse_options(const solver_options& options) {
     o.verify = false;       // the outer solver computes the true residual
     o.keep_history = false; // and nothing is allocated
     o.reorthogonalise_below = 0.1;
+    o.orthogonality = 0.01 * o.tolerance;
     return o;
 }
 
@@ -105,8 +106,7 @@ comm::status coarse_solver::iterate(std::span<lattice::field<float>> x, std::spa
         if (reports[k].status == solvers::solve_status::max_iterations) ++costs_.unsolved;
         if (reports[k].communication != comm::status::ok) bad = reports[k].communication;
         if (reports[k].status != solvers::solve_status::not_finite) continue;
-        std::ranges::fill(x[k].values(),
-                          std::numeric_limits<float>::quiet_NaN()); // it is 0, which looks like an answer
+        std::ranges::fill(x[k].values(), std::numeric_limits<float>::quiet_NaN()); // it may look like an answer
         x[k].mark_written();
     }
     return bad;

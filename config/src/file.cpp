@@ -42,6 +42,8 @@ std::string text_of(const toml::node& node) {
             if (item.is_array() || item.is_table()) expected("a flat array");
             const std::string one = text_of(item);
             if (one.empty()) expected("an array without empty texts");
+            if (one.find(',') != std::string::npos)
+                expected("an array of texts without commas, which separate its items");
             text += (i == 0 ? "" : numbers ? "." : ",") + one;
         }
         return text;

@@ -42,8 +42,12 @@ void pack(lattice::field<T>& to, std::int64_t site, int chirality, const matrix6
         }
 }
 
-/// -1/m, m belonging to the site with this global coordinate.  Err: input_error when m is singular to working precision.
+/// -1/m, m belonging to the site with this global coordinate.  Err: input_error when m is singular to working precision, or
+/// not finite.
 matrix6 negative_inverse(const matrix6& m, const coordinate& global_site) {
+    if (!m.allFinite())
+        throw input_error("the links around site " + lattice::to_string(global_site) +
+                          ", m0 or csw are not finite numbers");
     const Eigen::PartialPivLU<matrix6> lu(m);
     if (!(lu.rcond() > 1e-14))
         throw input_error("the site-local term (4 + m0 + clover) is singular at site " +

@@ -131,10 +131,12 @@ TEST_F(Reader, ErrorsNameThePlaceAndWhatWouldBeRight) {
 }
 
 /// Otherwise ["", "a"] would be read as a list of one.
-TEST_F(Reader, NoItemOfAnArrayIsDropped) {
+TEST_F(Reader, NoItemOfAnArrayIsDroppedOrDivided) {
     for (const std::string list : {"['', 'a']", "['a', '']", "['']"})
         EXPECT_EQ(refused("[[level]]\nnames = " + list + "\n"),
                   ":2:9: [[level]] number 0, names: expected an array without empty texts");
+    EXPECT_EQ(refused("[[level]]\nnames = ['a,b', 'c']\n"), // which would be three
+              ":2:9: [[level]] number 0, names: expected an array of texts without commas, which separate its items");
     EXPECT_EQ(refused("[[level]]\nnames = ['b', 'c']\n"), "");
     EXPECT_EQ(reader_.values().names, (std::vector<std::string>{"b", "c"}));
 }

@@ -8,6 +8,7 @@
 #include <halocline_test/refusal.hpp>
 #include <halocline_test/simd_targets.hpp>
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -375,6 +376,21 @@ TEST(SchwarzBlocks, NameTheGlobalSiteOfASingularDiagonal) {
                       "needs its inverse; change m0 or csw");
         },
         small_job());
+}
+
+TEST(SchwarzBlocks, SayThatLinksAreNotFinite) {
+    const comm::job j = comm::job::single();
+    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+    auto u = warm_links(cut, 0);
+    u.values()[0] = std::numeric_limits<double>::quiet_NaN();
+    const dirac::padded_links links(j, cut, u);
+    const auto order = site_order::blocked(cut.local_box(0), cut.global(), {2, 2, 2, 2}, 4);
+    wilson_clover<float> d(j, cut, links, {.m0 = -0.5, .csw = 0}, order);
+
+    const std::string text = halocline_test::refusal([&] { const dirac::schwarz_blocks<float> made(d, links); });
+
+    EXPECT_TRUE(text.starts_with("the links around site ")) << text;
+    EXPECT_TRUE(text.ends_with(", m0 or csw are not finite numbers")) << text;
 }
 
 } // namespace

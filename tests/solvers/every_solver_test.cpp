@@ -131,12 +131,14 @@ TEST_P(EverySolver, SaysThatTheNormOfASourceIsNotFinite) {
     std::mt19937_64 g(29);
     linear_system s = friendly_system(g, 10);
     s.b.assign(10, complex{std::numeric_limits<double>::max()});
+    s.x.assign(10, complex{7}); // of an earlier solve
 
     const solve_report report = GetParam().solve(s, 1e-10, 200, silently);
 
     EXPECT_EQ(report.status, solve_status::not_finite);
     EXPECT_EQ(report.iterations, 0);
     EXPECT_TRUE(std::isnan(report.relative_residual));
+    EXPECT_EQ(s.x, vector(10, complex{0}));
 }
 
 TEST_P(EverySolver, RefusesAToleranceThatNoResidualMeetsOrMisses) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dense_space.hpp"
+#include "linear_systems.hpp"
 
 #include <halocline/solvers/gram_schmidt.hpp>
 
@@ -15,12 +15,6 @@ using namespace halocline_test;
 constexpr int n = 20;
 constexpr std::size_t basis_size = 4;
 constexpr double twice_is_enough = 0.7071;
-
-complex product(const vector& a, const vector& b) {
-    complex sum = 0;
-    for (int k = 0; k < n; ++k) sum += std::conj(a[k]) * b[k];
-    return sum;
-}
 
 /// An orthonormal basis and, behind it, the vector w that is to join it.
 struct arnoldi_step {
@@ -46,7 +40,7 @@ struct arnoldi_step {
     orthonormalised run(double eta) {
         orthonormalisation<vector> step{vectors, h, scratch};
         orthonormalisation<vector>* const one = &step;
-        communication = orthonormalise(space, std::span(&one, 1), eta);
+        communication = orthonormalise(space, std::span(&one, 1), {.below = eta});
         return step.result;
     }
 };

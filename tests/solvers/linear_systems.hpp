@@ -17,6 +17,12 @@ using workspace = halocline::solvers::fgmres_workspace<vector>;
 inline double distance(const vector& x, const Eigen::VectorXcd& y) {
     return (Eigen::Map<const Eigen::VectorXcd>(x.data(), y.size()) - y).norm() / y.norm();
 }
+/// <a, b>, linear in b.
+inline complex product(const vector& a, const vector& b) {
+    complex sum = 0;
+    for (std::size_t k = 0; k < a.size(); ++k) sum += std::conj(a[k]) * b[k];
+    return sum;
+}
 inline Eigen::VectorXcd dense_solution(const matrix& a, const vector& b) {
     return a.partialPivLu().solve(Eigen::Map<const Eigen::VectorXcd>(b.data(), a.rows()));
 }

@@ -22,12 +22,19 @@ struct orthonormalised {
     bool repeated = false; ///< a second pass (and a second global sum) was needed
 };
 
+/// When Gram-Schmidt is repeated.
+struct repetition {
+    double below = 0.7071; ///< if || w - sum h_i v_i || <= below || w ||
+    double loss = 0;       ///< if orthonormalisation::loss would be greater; 0: never for that
+};
+
 /// A basis and a vector that is to join it: see orthonormalise().
 template <class V>
 struct orthonormalisation {
     std::span<V> vectors;
     std::span<complex> h, scratch; ///< room for vectors.size() products each
     orthonormalised result{};
+    double loss = 0; ///< estimate of the greatest |<v_i, v_k>|, i != k, so far; grows by each pass that is not repeated
     double norm2 = 0; ///< ||w||^2 before the first pass, by which rounding noise is recognised
 
     [[nodiscard]] std::size_t before() const { return vectors.size() - 1; } ///< the number of vectors before w
@@ -68,7 +75,7 @@ void subtract(S& space, const orthonormalisation<V>& step, double factor, std::s
 
 /// The first pass, from h_i = <v_i, w>. True if a second one is needed, on w = w - sum_i h_i v_i; else w is done.
 template <class V, vector_space<V> S>
-[[nodiscard]] bool first_pass(S& space, orthonormalisation<V>& step, double eta) {
+[[nodiscard]] bool first_pass(S& space, orthonormalisation<V>& step, const repetition& when) {
     const std::size_t j = step.before();
     step.norm2 = step.h[j].real(); // omega^2 = <w, w>
     double projected2 = 0;
@@ -80,8 +87,12 @@ template <class V, vector_space<V> S>
 
     const std::span<complex> c = step.scratch.first(j);
     std::copy_n(step.h.data(), j, c.data());
-    step.result.repeated = !(next2 > eta * eta * step.norm2);
-    if (!step.result.repeated) step.result.next = std::sqrt(next2);
+    const double grown = step.loss * std::sqrt(step.norm2 / next2); // what is left of each v_i in w is divided by next
+    step.result.repeated = !(next2 > when.below * when.below * step.norm2 && (when.loss == 0 || grown <= when.loss));
+    if (!step.result.repeated) {
+        step.result.next = std::sqrt(next2);
+        step.loss = grown;
+    }
     // v_{j+1} = (w - sum_i h_i v_i) / h_{j+1,j}
     subtract(space, step, step.result.repeated ? 1 : 1 / step.result.next, c);
     return step.result.repeated;
@@ -108,18 +119,19 @@ void second_pass(S& space, orthonormalisation<V>& step) {
 } // namespace detail
 
 /// Of each step, makes the last vector w of `vectors` orthogonal to the others, which are orthonormal, and of norm 1.
-/// On return w_in = sum_i h_i v_i + next v_last. Repeats if || w - sum h_i v_i || <= eta || w ||.
+/// On return w_in = sum_i h_i v_i + next v_last.
 /// Shape: of h the last product is scratch; up to most_systems steps.
 /// Returns a bad status of a sum, and then the steps are meaningless.  Cost: one global sum for all, or two.
 template <class V, vector_space<V> S>
-[[nodiscard]] comm::status orthonormalise(S& space, std::span<orthonormalisation<V>* const> steps, double eta) {
+[[nodiscard]] comm::status orthonormalise(S& space, std::span<orthonormalisation<V>* const> steps,
+                                          const repetition& when) {
     short_list<dot_request<V>, most_systems> first, second;
     short_list<orthonormalisation<V>*, most_systems> repeated;
     for (const orthonormalisation<V>* step : steps) first.push_back({step->vectors, &step->w(), step->h});
     comm::status s = detail::multi_dot<V>(space, first.values());
     if (s != comm::status::ok) return s;
     for (orthonormalisation<V>* step : steps) {
-        if (!detail::first_pass(space, *step, eta)) continue;
+        if (!detail::first_pass(space, *step, when)) continue;
         repeated.push_back(step);
         second.push_back({step->vectors, &step->w(), step->scratch});
     }

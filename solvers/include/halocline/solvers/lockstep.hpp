@@ -179,8 +179,10 @@ class lockstep {
             z.push_back(&direction);
             directions.push_back(&direction);
             w.push_back(&basis[j + 1]);
-            s.arnoldi = {std::span(basis).first(j + 2), std::span(s.work.h).first(j + 2),
-                         std::span(s.work.scratch).first(j + 2)};
+            s.arnoldi = {.vectors = std::span(basis).first(j + 2),
+                         .h = std::span(s.work.h).first(j + 2),
+                         .scratch = std::span(s.work.scratch).first(j + 2),
+                         .loss = j == 0 ? S::epsilon : s.arnoldi.loss};
             steps.push_back(&s.arnoldi);
         });
         if (steps.values().empty()) return true;
@@ -191,7 +193,8 @@ class lockstep {
         if (!ok(a_(w.values(), directions.values()))) return false; // w = A z_j
         for_each_left([](state& s) { ++s.run.report.matvecs; });
         // w = sum_{i<=j} h_ij v_i + h_{j+1,j} v_{j+1}
-        if (!ok(orthonormalise<V>(space_, steps.values(), options_.reorthogonalise_below))) return false;
+        const repetition when{options_.reorthogonalise_below, options_.orthogonality};
+        if (!ok(orthonormalise<V>(space_, steps.values(), when))) return false;
         for_each_left([&](state& s) { judge(s); });
         return true;
     }

@@ -81,8 +81,9 @@ class solve_run {
     template <class V, vector_space<V> S>
     [[nodiscard]] std::optional<solve_status> begin(S& space, double b_norm, V& x) {
         b_norm_ = b_norm;
+        if (!options_.use_initial_guess || b_norm_ == 0)
+            space.set_zero(x); // also if b has no norm: x may be an old one
         if (!std::isfinite(b_norm_)) return solve_status::not_finite;
-        if (!options_.use_initial_guess || b_norm_ == 0) space.set_zero(x);
         // The smallest residual that will be divided by and compared.
         const double least = b_norm_ * std::max<double>(S::epsilon, options_.tolerance);
         if (least >= S::least) return std::nullopt;
