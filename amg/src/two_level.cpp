@@ -28,7 +28,7 @@ solvers::fgmres_options coarse_options(const solver_options& options) {
     o.verify = false;       // the outer solver computes the true residual
     o.keep_history = false; // and nothing is allocated
     o.reorthogonalise_below = 0.1;
-    o.orthogonality = 0.01 * o.tolerance;
+    o.orthogonality = o.tolerance;
     return o;
 }
 

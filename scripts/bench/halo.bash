@@ -31,7 +31,7 @@ exchanges() { # RANKS SECONDS PART [options]
 add_own_peers() { # ARRAY RANKS: a program of two ranks can't take part among four
   local -n array=$1
   local peer
-  bind_own_peers "$2"
+  [[ ${#own_peers[@]} -eq 0 ]] || bind_own_peers "$2"
   for peer in "${own_peers[@]}"; do
     [[ $peer == *"{np}"* || $2 -eq 2 ]] || continue
     array+=(--peer "${peer//\{np\}/$2}")

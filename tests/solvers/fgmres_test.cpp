@@ -103,7 +103,7 @@ double greatest_product(const workspace& work, std::size_t count) {
     return greatest;
 }
 
-// Each direction keeps a third of A v, so a basis made in one pass loses a factor of 3 in every step.
+// Each direction keeps a third of A v, so a basis made in one pass loses a factor of 9 in every step.
 TEST(Gmres, KeepsTheBasisAsOrthogonalAsItIsTold) {
     std::mt19937_64 g(6);
     constexpr int n = 80, steps = 30;
@@ -116,6 +116,7 @@ TEST(Gmres, KeepsTheBasisAsOrthogonalAsItIsTold) {
         fgmres_options o = with(1e-30, steps, steps);
         o.reorthogonalise_below = way < 2 ? 0.1 : 0.7071;
         o.orthogonality = way == 1 ? 1e-8 : 0;
+        o.verify = false; // else the true residual would take the place of v_0
 
         repeated[way] = gmres(s.space, s.apply(), s.b, s.x, work, o).reorthogonalisations;
         products[way] = greatest_product(work, steps);
@@ -124,8 +125,8 @@ TEST(Gmres, KeepsTheBasisAsOrthogonalAsItIsTold) {
     EXPECT_GT(products[0], 1e-6);
     EXPECT_LE(products[1], 1e-8);
     EXPECT_GT(repeated[1], 0);
-    EXPECT_LT(repeated[1], repeated[2] / 2);
-    EXPECT_LE(products[2], 1e-14);
+    EXPECT_LT(repeated[1], repeated[2] - 5);
+    EXPECT_LE(products[2], 1e-13);
 }
 
 TEST(Gmres, KeepsTheBasisOrthonormalWhereDirectionsCancel) {

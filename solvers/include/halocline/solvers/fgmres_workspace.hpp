@@ -21,11 +21,11 @@ constexpr int values_per_sum(int restart_length) { return 2 * (restart_length + 
 struct fgmres_options : solve_options {
     int restart_length = 0; ///< m, at most that of the workspace; 0: that of the workspace
     /// Gram-Schmidt is repeated when the new direction keeps no more than this part of ||A z||. 1/sqrt(2) keeps the
-    /// basis orthonormal to machine precision. Less saves global sums, but what is left of the basis in a new direction
-    /// grows from step to step, each time by up to 1 / this: see `orthogonality`.
+    /// basis orthonormal to machine precision. Less saves global sums, but the basis loses its orthogonality, each time
+    /// by a factor of up to 1 / this^2: see `orthogonality`.
     double reorthogonalise_below = 0.7071;
-    /// Gram-Schmidt is also repeated before the products of basis vectors are estimated to exceed this: a hundredth of the
-    /// tolerance costs no iteration. 0: they are not estimated.
+    /// Gram-Schmidt is also repeated before an estimate of what V^H V differs from 1, some ten times too high, exceeds
+    /// this: the tolerance costs no iteration. 0: there is no estimate.
     double orthogonality = 0;
 };
 

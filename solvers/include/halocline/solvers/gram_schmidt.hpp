@@ -34,7 +34,8 @@ struct orthonormalisation {
     std::span<V> vectors;
     std::span<complex> h, scratch; ///< room for vectors.size() products each
     orthonormalised result{};
-    double loss = 0; ///< estimate of the greatest |<v_i, v_k>|, i != k, so far; grows by each pass that is not repeated
+    double loss =
+        0; ///< a high estimate of the greatest |<v_i, v_k> - delta_ik|; grows by each pass that is not repeated
     double norm2 = 0; ///< ||w||^2 before the first pass, by which rounding noise is recognised
 
     [[nodiscard]] std::size_t before() const { return vectors.size() - 1; } ///< the number of vectors before w
@@ -87,7 +88,8 @@ template <class V, vector_space<V> S>
 
     const std::span<complex> c = step.scratch.first(j);
     std::copy_n(step.h.data(), j, c.data());
-    const double grown = step.loss * std::sqrt(step.norm2 / next2); // what is left of each v_i in w is divided by next
+    // One pass loses as the square of what it takes away: the norm of w, by Pythagoras, too [Giraud2005].
+    const double grown = step.loss * step.norm2 / next2;
     step.result.repeated = !(next2 > when.below * when.below * step.norm2 && (when.loss == 0 || grown <= when.loss));
     if (!step.result.repeated) {
         step.result.next = std::sqrt(next2);
