@@ -29,8 +29,8 @@ class registration_cache {
 
     explicit registration_cache(const slab& memory) : memory_(memory) {}
 
-    /// make(start, bytes) -> Region registers, and may call drop_idle(); drop(Region&) undoes that. `single`: for a registration that is not kept;
-    /// free. nullptr: the memory can't be registered.
+    /// make(start, bytes) -> Region registers, and may call drop_idle(); drop(Region&) undoes that. `single`: for a
+    /// registration that is not kept; free. nullptr: the memory can't be registered.
     template <class Make, class Drop>
     place* take(std::byte* start, std::size_t bytes, place& single, Make&& make, Drop&& drop) noexcept {
         std::byte* end = start + bytes;
