@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How fast is a stencil compared with the loop that one would write by hand?   scripts/bench.sh stencil [--threads N]
-// On one rank, of one or several threads, only interior sites of an L^4 box: for_interior of a halo::stencil (4-D diffusion) and of a
-// halo::box_stencil (the sum of the 27 sites around each in x, y, z) against four nested loops over the same field;
-// slices alternate, the median counts. One JSON line per point.
+// On one rank, of one or several threads, only interior sites of an L^4 box: for_interior of a halo::stencil (4-D
+// diffusion) and of a halo::box_stencil (the sum of the 27 sites around each in x, y, z) against four nested loops over
+// the same field; slices alternate, the median counts. One JSON line per point.
 #include "halo/thread_team.hpp"
 #include "support/command_line.hpp"
 #include "support/json_line.hpp"

@@ -2,8 +2,8 @@
 // FGMRES(m): flexible, right-preconditioned, restarted; and GMRES(m), which is FGMRES(m) without a preconditioner. Of
 // one system, or of several in lockstep: each takes the steps that it would take alone, and all share the calls of A
 // and M and the global sums. (Not a block Krylov method: no system profits from the space of another.) One global sum
-// per iteration (two if cancellation shows: with a good M, for which A z_j is nearly v_j, in most) of up to values_per_sum(m) numbers; no allocation but the history's once
-// the workspace exists.
+// per iteration (two if cancellation shows: with a good M, for which A z_j is nearly v_j, in most) of up to
+// values_per_sum(m) numbers; no allocation but the history's once the workspace exists.
 // Ref: Y. Saad, A flexible inner-outer preconditioned GMRES algorithm, SIAM J. Sci. Comput. 14 (1993) 461 [Saad1993];
 //      Y. Saad, Iterative methods for sparse linear systems, 2nd ed., SIAM 2003, algorithms 6.9, 9.6 [Saad2003].
 #pragma once
