@@ -172,6 +172,7 @@ solvers::fgmres_options solver::outer_options() const {
     options.max_iterations =
         options_.max_iterations > 0 ? options_.max_iterations : options_.max_restarts * options_.restart_length;
     options.stagnation_window = options_.stagnation_stop ? options_.restart_length : 0;
+    options.expected = 1; // a cycle is close to the inverse of D
     return options;
 }
 

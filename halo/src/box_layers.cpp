@@ -128,9 +128,8 @@ std::string shape_text(const lattice::decomposition& cut, const ghost_widths& wi
         text.append(" ").append(1, lattice::dimension_name[mu]);
         for (int c : cut.cuts(mu)) text.append(c == 0 ? ":" : ",").append(std::to_string(c));
     }
-    const std::vector<int>& order = cut.rank_order();
-    for (std::size_t i = 0; i < order.size(); ++i)
-        text.append(i == 0 ? " rank order " : ",").append(std::to_string(order[i]));
+    // By its checksum: in words it would take as many bytes as there are ranks, on the way through all of them.
+    if (!cut.rank_order().empty()) text += ", rank order " + std::to_string(checksum_list(0, cut.rank_order()));
     return text;
 }
 

@@ -75,26 +75,35 @@ void claim_by_blocks(std::size_t block_bytes, std::size_t site_bytes, std::int64
 }
 
 /// Fills sites [first, last) of a message by calling copy(start, begin, end): it writes sites [begin, end) of a message
-/// that begins at `start`. If the message is streamed, the caller calls finish_streams().
+/// that begins at `start`. If the message is streamed, the caller calls finish_streams(). All that is written is shown
+/// to see(bytes, count, offset in the message) while it is in this core's cache, some of it or all together.
 /// Pre: a streamed message has sites of at most largest_assembled_site bytes.
-template <class Copy>
+template <class Copy, class See>
 void fill_sites(const path_watch& watch, std::size_t site_bytes, std::int64_t first, std::int64_t last,
-                std::byte* message, Copy&& copy) noexcept {
-    if (watch.streamed()) {
-        // Runs that end inside a line don't matter then: streamed one by one, they would write such lines through the
-        // cache.
-        fill_by_blocks(site_bytes, first, last, message, copy, comm::stream_bytes);
-    } else if (watch.claims()) {
-        const auto at = [&](std::int64_t site) { return message + static_cast<std::size_t>(site) * site_bytes; };
-        claim_by_blocks(
+                std::byte* message, Copy&& copy, See&& see) noexcept {
+    const auto offset = [&](std::int64_t site) { return static_cast<std::size_t>(site) * site_bytes; };
+    const auto copy_and_see = [&](std::int64_t begin, std::int64_t end) {
+        copy(message, begin, end);
+        see(message + offset(begin), offset(end - begin), offset(begin));
+    };
+    const auto assemble = [&](auto&& bring) {
+        fill_by_blocks(site_bytes, first, last, message, copy,
+                       [&](std::byte* to, const std::byte* from, std::size_t bytes) {
+                           see(from, bytes, static_cast<std::size_t>(to - message));
+                           bring(to, from, bytes);
+                       });
+    };
+    // Runs that end inside a line don't matter then: streamed one by one, they would write such lines through the cache.
+    if (watch.streamed()) return assemble(comm::stream_bytes);
+    if (watch.claims())
+        return claim_by_blocks(
             4096, site_bytes, first, last,
-            [&](std::int64_t begin, std::int64_t end) { comm::claim_lines(at(begin), at(end)); },
-            [&](std::int64_t begin, std::int64_t end) { copy(message, begin, end); });
-    } else if (watch.gathers() && static_cast<std::size_t>(last - first) * site_bytes >= long_run_bytes) {
-        fill_by_blocks(site_bytes, first, last, message, copy, comm::copy_bytes);
-    } else {
-        copy(message, first, last);
-    }
+            [&](std::int64_t begin, std::int64_t end) {
+                comm::claim_lines(message + offset(begin), message + offset(end));
+            },
+            copy_and_see);
+    if (watch.gathers() && offset(last - first) >= long_run_bytes) return assemble(comm::copy_bytes);
+    copy_and_see(first, last);
 }
 
 } // namespace halocline::halo

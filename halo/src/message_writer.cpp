@@ -2,6 +2,7 @@
 #include <halocline/halo/detail/message_writer.hpp>
 
 #include "message_stores.hpp"
+#include "message_sum.hpp"
 
 #include <halocline/comm/detail/claim_lines.hpp>
 #include <halocline/comm/detail/stream_bytes.hpp>
@@ -32,11 +33,17 @@ void message_writer::follow(const path_watch& watch) {
         staging_ = std::make_unique_for_overwrite<cache_line[]>(staging_lines());
 }
 
-void message_writer::write_otherwise(const source_field& x, std::int64_t first, std::int64_t last,
-                                     std::byte* target) const noexcept {
-    fill_sites(watch_, site_bytes_, first, last, target,
-               [&](std::byte* start, std::int64_t begin, std::int64_t end) { copy(x, begin, end, start); });
+std::uint64_t message_writer::write_otherwise(const source_field& x, std::size_t at, std::int64_t first,
+                                              std::int64_t last, std::byte* message) const noexcept {
+    std::uint64_t sum = 0;
+    fill_sites(
+        watch_, site_bytes_, first, last, message + at,
+        [&](std::byte* start, std::int64_t begin, std::int64_t end) { copy(x, begin, end, start); },
+        [&](const std::byte* written, std::size_t bytes, std::size_t offset) {
+            if (sums_) sum += message_sum(written, bytes, at + offset);
+        });
     if (watch_.streamed()) comm::finish_streams();
+    return sum;
 }
 
 void message_writer::copy_one_by_one(const source_field& x, std::int64_t first, std::int64_t last,
@@ -53,19 +60,22 @@ void message_writer::copy_one_by_one(const source_field& x, std::int64_t first, 
     }
 }
 
-void message_writer::stream_staged(std::int64_t first, std::int64_t last, std::byte* target) const noexcept {
-    const std::byte* staged = staging_[0].bytes;
-    const std::size_t begin = static_cast<std::size_t>(first) * site_bytes_,
-                      bytes = static_cast<std::size_t>(last - first) * site_bytes_;
-    for (int f = 0; f < fields_; ++f, target += field_bytes(), staged += field_bytes())
-        comm::stream_bytes(target + begin, staged + begin, bytes);
+void message_writer::stream_staged(std::int64_t first, std::int64_t last, std::byte* message) const noexcept {
+    const std::byte* const staged = staging_[0].bytes;
+    for_each_part(first, last,
+                  [&](std::size_t at, std::size_t bytes) { comm::stream_bytes(message + at, staged + at, bytes); });
     comm::finish_streams();
 }
 
-void message_writer::claim(std::int64_t first, std::int64_t last, std::byte* target) const noexcept {
-    for (int f = 0; f < fields_; ++f, target += field_bytes())
-        comm::claim_lines(target + static_cast<std::size_t>(first) * site_bytes_,
-                          target + static_cast<std::size_t>(last) * site_bytes_);
+void message_writer::claim(std::int64_t first, std::int64_t last, std::byte* message) const noexcept {
+    for_each_part(first, last,
+                  [&](std::size_t at, std::size_t bytes) { comm::claim_lines(message + at, message + at + bytes); });
+}
+
+std::uint64_t message_writer::sum_of(std::int64_t first, std::int64_t last, const std::byte* message) const noexcept {
+    std::uint64_t sum = 0;
+    for_each_part(first, last, [&](std::size_t at, std::size_t bytes) { sum += message_sum(message + at, bytes, at); });
+    return sum;
 }
 
 } // namespace halocline::halo

@@ -2,6 +2,8 @@
 // What the packing kernels compute, as plain loops for their tests to compare with.
 #pragma once
 
+#include "message_sum.hpp"
+
 #include <halocline/halo/field_view.hpp>
 #include <halocline/halo/packer.hpp>
 
@@ -110,25 +112,15 @@ inline double decoded(std::uint16_t bits, int exponent_bits, int mantissa_bits) 
 inline double half_value(std::uint16_t bits) { return decoded(bits, 5, 10); }
 inline double bfloat16_value(std::uint16_t bits) { return decoded(bits, 8, 7); }
 
-/// message_checksum, bit by bit.
-inline std::uint32_t message_checksum(std::span<const std::byte> bytes, std::uint64_t seed) {
-    const auto add = [](std::uint32_t crc, std::span<const std::byte> more, std::size_t padded_to) {
-        for (std::size_t i = 0; i < padded_to; ++i) {
-            crc ^= i < more.size() ? static_cast<std::uint32_t>(more[i]) : 0;
-            for (int bit = 0; bit < 8; ++bit)
-                crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0x82f63b78U : 0U); // polynomial of CRC32C
-        }
-        return crc;
-    };
-    const std::size_t part = bytes.size() / 32 * 8;
-    std::uint32_t sum = add(~0U, std::as_bytes(std::span(&seed, 1)), 8);
-    const auto rest = bytes.subspan(4 * part);
-    sum = add(sum, rest, (rest.size() + 7) / 8 * 8);
-    for (std::size_t k = 0; k < 4; ++k) {
-        const std::uint64_t crc = add(~0U, bytes.subspan(k * part, part), part);
-        sum = add(sum, std::as_bytes(std::span(&crc, 1)), 8);
+/// message_sum, byte by byte.
+inline std::uint64_t message_sum(std::span<const std::byte> bytes, std::size_t offset) {
+    std::uint64_t sum = 0;
+    for (std::size_t at = offset; at < offset + bytes.size(); ++at) {
+        const auto [first, step] = message_key_of(static_cast<std::uint32_t>(at / 4 % 16));
+        const auto key = static_cast<std::uint32_t>(first + at / 64 * step);
+        sum += (static_cast<std::uint64_t>(bytes[at - offset]) << (8 * (at % 4))) * key;
     }
-    return ~sum;
+    return sum;
 }
 
 } // namespace halocline::halo::reference

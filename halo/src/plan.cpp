@@ -42,10 +42,9 @@ void plan_core::start_bytes(std::span<const std::byte* const> fields, team t) no
     };
     const auto fill = [&](std::size_t message, std::byte* target, std::int64_t first, std::int64_t last) noexcept {
         const message_writer& writer = writers_[message];
-        for (const std::byte* values : fields) {
-            writer.write(source(values), first, last, target);
-            target += writer.field_bytes();
-        }
+        std::uint64_t sum = 0;
+        for (std::size_t f = 0; f < fields.size(); ++f) sum += writer.write(source(fields[f]), f, first, last, target);
+        return sum;
     };
     start_offering(fill, t, [&](comm::joint_source& offered) {
         return std::ranges::all_of(fields, [&](auto* values) { return joint_.add(offered, source(values), true); });
@@ -53,7 +52,8 @@ void plan_core::start_bytes(std::span<const std::byte* const> fields, team t) no
 }
 
 void plan_core::start_filled(team t) noexcept {
-    start_with([](std::size_t, std::byte*, std::int64_t, std::int64_t) noexcept {}, t, packing::by_caller);
+    start_with([](std::size_t, std::byte*, std::int64_t, std::int64_t) noexcept { return std::uint64_t{0}; }, t,
+               packing::by_caller);
 }
 
 void plan_core::offer(const comm::joint_source& source, std::uint64_t epoch) noexcept {
@@ -150,9 +150,11 @@ comm::status plan_core::wait() noexcept {
 
 template <class Channel>
 bool plan_core::is_intact(const Channel& channel, std::size_t message, std::uint64_t epoch) const noexcept {
-    const auto sites = static_cast<std::size_t>(messages_[message].ghost_sites);
-    return seal_.is_intact(channel.received(epoch) + arrives_at_[message],
-                           sites * options_.bytes_per_site * static_cast<std::size_t>(options_.fields), epoch);
+    if (!seal_.seals()) return true;
+    const std::byte* const values = channel.received(epoch) + arrives_at_[message];
+    const std::size_t sites = static_cast<std::size_t>(messages_[message].ghost_sites),
+                      bytes = sites * options_.bytes_per_site * static_cast<std::size_t>(options_.fields);
+    return message_seal::is_at(values + bytes, message_seal::sum_of(values, bytes), epoch);
 }
 
 std::span<const face> plan_core::completed() noexcept {

@@ -58,13 +58,13 @@ void plan_core::choose_paths(const comm::costs& costs) {
         }
         message_writer& writer = writers_[first_in(channel)];
         writing w = choose_writing(wish, costs, writer.lines());
-        if (seal_.bytes() > 0) w = {path_watch::always_cached(costs), "checksums are made of what is at the peer"};
         if (options_.bytes_per_site > largest_assembled_site)
             w = {path_watch::always_cached(costs), "sites of more than 8 KiB"};
         writer.follow(w.watch);
         plan_message& m = messages_[first_in(channel)];
         m.path = path_now(first_in(channel));
         m.why = std::move(w.why) + why_joint(wish, costs, options_.fields, joint_.is_offered(first_in(channel)));
+        if (wish == path::joint && seal_.seals()) m.why += "; one with a checksum is copied by its sender alone";
     });
     std::vector<watched_bytes> messages;
     for (message_writer& w : writers_) messages.push_back({&w.watch(), w.bytes()});

@@ -71,7 +71,7 @@ plan_core::plan_core(const comm::job& j, const lattice::decomposition& cut, plan
             return "behind " + lattice::to_string(lattice::face_of(place));
         });
     make_channels(requests);
-    sent_.resize(static_cast<std::size_t>(options_.fields)); // so many that the slab holds their messages
+    sent_.resize(static_cast<std::size_t>(options_.fields));
     times_ = exchange_times(job_, channels_);
     choose_paths(costs);
 }
@@ -94,8 +94,10 @@ void plan_core::check_options(const lattice::decomposition& cut) const {
     if (options_.element.bytes > 0 && options_.bytes_per_site % options_.element.bytes != 0)
         throw input_error(who + std::to_string(options_.bytes_per_site) + " bytes per site don't consist of " +
                           comm::to_string(options_.element));
-    if (options_.fields < 1)
-        throw input_error(who + std::to_string(options_.fields) + " fields in a message: must be 1 or more");
+    constexpr int most_fields = 1 << 16; // each costs this rank memory, also where it sends no message
+    if (options_.fields < 1 || options_.fields > most_fields)
+        throw input_error(who + std::to_string(options_.fields) + " fields in a message: must be from 1 to " +
+                          std::to_string(most_fields));
     check_parity(who, options_.parity);
 }
 
@@ -209,6 +211,8 @@ void plan_core::prepare_writers(const lattice::coordinate& extents) {
         if (order) require_positions("halo '" + options_.name + "': ", *order, m.send_sites);
     for (const plan_message& m : messages_)
         writers_.emplace_back(m.send_sites, order, options_.bytes_per_site, options_.fields);
+    for (message_writer& w : writers_)
+        if (seal_.seals()) w.sum_up();
 }
 
 } // namespace halocline::halo

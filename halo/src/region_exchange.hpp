@@ -78,9 +78,10 @@ struct region_plan::state {
 
     // Sending (region_sending.cpp).
     void begin(int which) noexcept;
-    /// Fills a message that begins at `message`, by these copies, written as `watch` says.
-    void pack(const region_message& m, const std::vector<site_copy>& out, const path_watch& watch,
-              std::byte* message) const noexcept;
+    /// Fills a message that begins at `message`, by these copies, written as `watch` says. Returns the sum of its values
+    /// if messages are sealed.
+    std::uint64_t pack(const region_message& m, const std::vector<site_copy>& out, const path_watch& watch,
+                       std::byte* message) const noexcept;
     /// Copies to the fields that peers have freed in the meantime.
     void send_direct() noexcept;
     /// Lets peers copy pieces of what goes to the fields that they have freed, before any of it is copied here.

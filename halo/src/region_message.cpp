@@ -119,13 +119,9 @@ void choose_stores(region_message& m, path wish, const comm::costs& costs, const
     for (std::size_t f = 0; f < m.out.size(); ++f) {
         const site_shape& shape = fields.source[f].shape;
         bytes += static_cast<std::size_t>(m.send_sites) * shape.bytes();
-        can = can && (m.is_assembled(shape) || m.out[f].streams());
+        can = can && (m.is_assembled(shape) || (m.out[f].streams() && !options.checksums)); // summed in the cache
     }
     if (m.path != path::direct) m.probed_byte = bytes / 2;
-    if (options.checksums) { // made of what is at the peer
-        m.watch = path_watch::always_cached(costs);
-        return;
-    }
     if (options.path == path::streamed) {
         if (can) m.watch = path_watch::always_streamed();
         if (!can && m.send_sites > 0) m.why += "; sites too scattered to be streamed";

@@ -103,7 +103,7 @@ struct region_message {
         return joint ? joint_direct : by_slot ? slotted_direct : direct;
     }
     /// Does the way this rank sends it depend on how far away its lines are?
-    [[nodiscard]] bool is_watched() const noexcept { return by_slot || watch.watches(); }
+    [[nodiscard]] bool is_watched() const noexcept { return send_sites > 0 && (by_slot || watch.watches()); }
     /// Does what this rank sends now go by slot?
     [[nodiscard]] bool goes_by_slot() const noexcept { return by_slot && by_slot->distance.far(); }
     /// How it travels now.

@@ -161,12 +161,15 @@ verdict<path> region_paths::verdict_on(const region_end& end, obstacle in_the_wa
 }
 
 message_outline region_paths::seen_from_here(const region_end& end) const {
-    message_outline seen{.bytes = bytes_of(end.out)};
-    for (std::size_t f = 0; f < end.out.size(); ++f) {
-        const field_view& source = fields().source[f];
-        const std::int64_t runs = source.order->lane_width() == 1 ? end.out[f].count_runs() : end.out[f].size();
-        const std::size_t site_bytes = source.shape.bytes(),
-                          bytes = static_cast<std::size_t>(end.out[f].size()) * site_bytes;
+    // By the larger direction: an end that only receives would otherwise find that nothing is to be saved.
+    const bool sends_more = bytes_of(end.out) >= bytes_of(end.in);
+    const std::vector<position_list>& sites = sends_more ? end.out : end.in;
+    message_outline seen{.bytes = bytes_of(sites)};
+    for (std::size_t f = 0; f < sites.size(); ++f) {
+        const field_view& field = sends_more ? fields().source[f] : fields().destination[f];
+        const std::int64_t runs = field.order->lane_width() == 1 ? sites[f].count_runs() : sites[f].size();
+        const std::size_t site_bytes = field.shape.bytes(),
+                          bytes = static_cast<std::size_t>(sites[f].size()) * site_bytes;
         seen.runs += runs;
         seen.in_runs = seen.in_runs || fills_in_runs(runs, bytes, site_bytes);
     }

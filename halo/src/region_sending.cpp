@@ -3,27 +3,47 @@
 #include "region_exchange.hpp"
 
 #include "message_stores.hpp"
+#include "message_sum.hpp"
 
 #include <halocline/comm/detail/stream_bytes.hpp>
+
+#include <atomic>
 
 namespace halocline::halo {
 namespace {
 
-/// Writes sites [first, last) of a field by that copy: to their places in the peer's field at `to`, or in the part of the
-/// message that begins there, which may be `assembled` (region_message::is_assembled).
-void put(const site_copy& out, const path_watch& watch, bool assembled, const field_view& source, real_format as,
-         std::byte* to, std::int64_t first, std::int64_t last) noexcept {
-    if (as.converts()) return put_converted(source, out, as, to, first, last);
-    const auto copy = [&](std::byte* start, std::int64_t begin, std::int64_t end) {
-        out.copy(source.data, start, source.shape, begin, end);
+/// Writes sites [first, last) of a field by that copy: to their places in a storage that begins at `to`, the peer's field
+/// or a message's part.
+void put(const site_copy& out, const path_watch& watch, const field_view& source, std::byte* to, std::int64_t first,
+         std::int64_t last) noexcept {
+    const auto copy = [&](std::int64_t begin, std::int64_t end) {
+        out.copy(source.data, to, source.shape, begin, end);
     };
-    if (assembled) return fill_sites(watch, source.shape.bytes(), first, last, to, copy);
     if (watch.streamed()) return out.stream(source.data, to, source.shape, first, last);
-    if (!watch.claims()) return copy(to, first, last);
+    if (!watch.claims()) return copy(first, last);
     claim_by_blocks(
         8192, source.shape.bytes(), first, last,
-        [&](std::int64_t begin, std::int64_t end) { out.claim(to, source.shape, begin, end); },
-        [&](std::int64_t begin, std::int64_t end) { copy(to, begin, end); });
+        [&](std::int64_t begin, std::int64_t end) { out.claim(to, source.shape, begin, end); }, copy);
+}
+
+/// Writes them into the part of a message that begins at `part`, shown to see() as by fill_sites().
+template <class See>
+void pack_part(const site_copy& out, const path_watch& watch, const field_view& source, real_format as, std::byte* part,
+               std::int64_t first, std::int64_t last, See&& see) noexcept {
+    const std::size_t site_bytes = as.bytes(source.shape);
+    if (!as.converts() && site_bytes <= largest_assembled_site)
+        return fill_sites(
+            watch, site_bytes, first, last, part,
+            [&](std::byte* start, std::int64_t begin, std::int64_t end) {
+                out.copy(source.data, start, source.shape, begin, end);
+            },
+            see);
+    if (as.converts())
+        put_converted(source, out, as, part, first, last);
+    else
+        put(out, watch, source, part, first, last);
+    const std::size_t begin = static_cast<std::size_t>(first) * site_bytes;
+    see(part + begin, static_cast<std::size_t>(last - first) * site_bytes, begin);
 }
 
 } // namespace
@@ -62,7 +82,7 @@ void region_plan::state::begin(int which) noexcept {
             if (!m.goes_by_slot()) return;
             std::byte* const message = channel.slot_target(k);
             look_at(channel, m, message + m.out_at.back() / 2);
-            pack(m, m.by_slot->out, m.by_slot->watch, message);
+            (void)pack(m, m.by_slot->out, m.by_slot->watch, message);
             channel.send_by_slot(k, stamp);
             --unsent;
         }
@@ -71,8 +91,8 @@ void region_plan::state::begin(int which) noexcept {
         region_message& m = messages[channel.index()];
         m.in_place = false;
         look_at(channel, m, channel.target(k) + m.probed_byte);
-        pack(m, m.out, m.watch, channel.target(k));
-        seal.put(channel.target(k), m.out_at.back(), k);
+        const std::uint64_t sum = pack(m, m.out, m.watch, channel.target(k));
+        if (seal.seals()) message_seal::put(channel.target(k) + m.out_at.back(), sum, k);
         channel.send(k, stamp);
     });
     started_ = k;
@@ -81,15 +101,22 @@ void region_plan::state::begin(int which) noexcept {
     times.note_start(stamp);
 }
 
-void region_plan::state::pack(const region_message& m, const std::vector<site_copy>& out, const path_watch& watch,
-                              std::byte* message) const noexcept {
+std::uint64_t region_plan::state::pack(const region_message& m, const std::vector<site_copy>& out,
+                                       const path_watch& watch, std::byte* message) const noexcept {
     const std::vector<field_view>& source = bindings[bound].source;
+    std::atomic<std::uint64_t> sum{0};
     by_team(m.send_sites, [&](std::int64_t first, std::int64_t last) noexcept {
-        for (std::size_t f = 0; f < source.size(); ++f)
-            put(out[f], watch, source[f].shape.bytes() <= largest_assembled_site, source[f], format,
-                message + m.out_at[f], first, last);
+        std::uint64_t of_piece = 0;
+        for (std::size_t f = 0; f < source.size(); ++f) {
+            const auto add = [&](const std::byte* written, std::size_t bytes, std::size_t offset) {
+                if (seal.seals()) of_piece += message_sum(written, bytes, m.out_at[f] + offset);
+            };
+            pack_part(out[f], watch, source[f], format, message + m.out_at[f], first, last, add);
+        }
         if (watch.streamed()) comm::finish_streams();
+        if (seal.seals()) sum.fetch_add(of_piece, std::memory_order_relaxed);
     });
+    return sum.load(std::memory_order_relaxed);
 }
 
 void region_plan::state::offer() noexcept {
@@ -120,7 +147,7 @@ void region_plan::state::send_direct() noexcept {
         const std::vector<std::size_t>& targets = m.targets[channel.peer_field()];
         const auto copy = [&](std::int64_t first, std::int64_t last) noexcept {
             for (std::size_t f = 0; f < source.size(); ++f)
-                put(m.out[f], m.watch, false, source[f], format, channel.memory() + targets[f], first, last);
+                put(m.out[f], m.watch, source[f], channel.memory() + targets[f], first, last);
             if (m.watch.streamed()) comm::finish_streams();
         };
         const auto copy_all = [&] {

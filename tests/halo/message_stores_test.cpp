@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages whose short runs are gathered first are those that are filled straight, and only messages of short runs and
-// of some size are gathered; on processors, too, on which no plan gathers.
+// of some size are gathered; on processors, too, on which no plan gathers. All that is filled is shown, once.
 #include "message_stores.hpp"
 
 #include <gtest/gtest.h>
@@ -28,13 +28,22 @@ TEST(MessageStores, GatheredMessagesAreTheSame) {
             for (const std::int64_t last : {first, first + 1, sites - 1, sites}) {
                 std::vector<std::byte> message(static_cast<std::size_t>(sites) * site_bytes + 64, untouched);
                 int calls = 0;
-                fill_sites(gathering, site_bytes, first, last, message.data(),
-                           [&](std::byte* start, std::int64_t begin, std::int64_t end) {
-                               ++calls;
-                               for (std::int64_t s = begin; s < end; ++s)
-                                   for (std::size_t b = 0; b < site_bytes; ++b)
-                                       start[static_cast<std::size_t>(s) * site_bytes + b] = value_of(s, b);
-                           });
+                std::vector<std::byte> seen(message.size(), untouched);
+                fill_sites(
+                    gathering, site_bytes, first, last, message.data(),
+                    [&](std::byte* start, std::int64_t begin, std::int64_t end) {
+                        ++calls;
+                        for (std::int64_t s = begin; s < end; ++s)
+                            for (std::size_t b = 0; b < site_bytes; ++b)
+                                start[static_cast<std::size_t>(s) * site_bytes + b] = value_of(s, b);
+                    },
+                    [&](const std::byte* written, std::size_t count, std::size_t offset) {
+                        for (std::size_t i = 0; i < count; ++i) {
+                            ASSERT_EQ(seen.at(offset + i), untouched) << "shown twice";
+                            seen[offset + i] = written[i];
+                        }
+                    });
+                ASSERT_EQ(seen, message);
 
                 const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(0, last - first)) * site_bytes;
                 if (bytes > 2 * largest_assembled_site) {

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// One message of a plan, without a plan: whichever way it is written, it equals the plain loop's byte for byte, and
-// nothing next to it is touched.
+// One message of a plan, without a plan: whichever way it is written, it equals the plain loop's byte for byte, nothing
+// next to it is touched, and it has the sum that its shares are said to have.
+#include "pack_reference.hpp"
+
 #include <halocline/halo/detail/message_writer.hpp>
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <memory>
+#include <span>
+#include <string>
 #include <vector>
 
 using namespace halocline;
@@ -20,13 +24,25 @@ constexpr lattice::coordinate extents{6, 5, 4, 4};
 constexpr std::byte untouched{0xee};
 
 struct way {
-    const char* name;
+    std::string name;
     path_watch watch;
+    bool sums = false;
 };
 std::vector<way> ways() {
-    return {{"through the cache", {}},
-            {"claimed", path_watch::always_cached({})},
-            {"streamed", path_watch::always_streamed()}};
+    std::vector<way> ways{{"through the cache", {}},
+                          {"claimed", path_watch::always_cached({})},
+                          {"streamed", path_watch::always_streamed()}};
+    for (std::size_t i = 0; i < 3; ++i) ways.push_back({ways[i].name + ", summed up", ways[i].watch, true});
+    return ways;
+}
+
+/// A writer of messages of this kind.
+message_writer writer_of(const way& w, std::span<const std::int32_t> sites, const site_order* order,
+                         std::size_t site_bytes, int fields) {
+    message_writer writer(sites, order, site_bytes, fields);
+    writer.follow(w.watch);
+    if (w.sums) writer.sum_up();
+    return writer;
 }
 
 /// The face across x, and all sites in a row: more than a block of either kind.
@@ -85,20 +101,21 @@ TEST(MessageWriter, WritesWhatAPlainLoopDoesWhateverTheWay) {
                     for (way& w : ways()) {
                         std::vector<lattice::field<float>> fields;
                         for (int f = 0; f < 2; ++f) fields.push_back(numbered(order, components, f));
-                        message_writer writer(sites, prepared.get(),
-                                              sizeof(float) * static_cast<std::size_t>(components), 2);
-                        writer.follow(w.watch);
+                        const message_writer writer = writer_of(
+                            w, sites, prepared.get(), sizeof(float) * static_cast<std::size_t>(components), 2);
                         slot message(writer.bytes());
 
                         const std::int64_t cut = writer.sites() / 3; // as for two members of a team
+                        std::uint64_t sum = 0;
                         for (std::size_t f = 0; f < 2; ++f) {
-                            std::byte* const target = message.data() + f * writer.field_bytes();
-                            writer.write(halo::source_of(fields[f]), cut, writer.sites(), target);
-                            writer.write(halo::source_of(fields[f]), 0, cut, target);
+                            sum += writer.write(halo::source_of(fields[f]), f, cut, writer.sites(), message.data());
+                            sum += writer.write(halo::source_of(fields[f]), f, 0, cut, message.data());
                         }
 
-                        ASSERT_EQ(message.content(), by_plain_loop(sites, fields, 0, writer.sites()))
+                        const std::vector<std::byte> right = by_plain_loop(sites, fields, 0, writer.sites());
+                        ASSERT_EQ(message.content(), right)
                             << w.name << ", " << sites.size() << " sites of " << components;
+                        ASSERT_EQ(sum, w.sums ? halo::reference::message_sum(right, 0) : 0) << w.name;
                     }
 }
 
@@ -108,11 +125,10 @@ TEST(MessageWriter, LeavesTheSharesOfOthersAlone) {
     for (way& w : ways()) {
         std::vector<lattice::field<float>> fields;
         fields.push_back(numbered(order, 24, 0));
-        message_writer writer(sites, order.get(), 96, 1);
-        writer.follow(w.watch);
+        const message_writer writer = writer_of(w, sites, order.get(), 96, 1);
         slot message(writer.bytes());
 
-        writer.write(halo::source_of(fields[0]), 17, 401, message.data()); // both ends inside a line
+        writer.write(halo::source_of(fields[0]), 0, 17, 401, message.data()); // both ends inside a line
 
         EXPECT_EQ(message.content(), by_plain_loop(sites, fields, 17, 401)) << w.name;
     }
@@ -124,12 +140,11 @@ TEST(MessageWriter, WritesWhatCallersPack) {
     for (way& w : ways()) {
         std::vector<lattice::field<float>> fields;
         for (int f = 0; f < 3; ++f) fields.push_back(numbered(order, 3, f));
-        message_writer writer(sites, nullptr, 12, 3);
-        writer.follow(w.watch);
+        const message_writer writer = writer_of(w, sites, nullptr, 12, 3);
         slot message(writer.bytes());
         const std::vector<std::byte> packed = by_plain_loop(sites, fields, 0, writer.sites());
         const auto pack = [&](std::int64_t first, std::int64_t last) {
-            writer.write_packed(
+            return writer.write_packed(
                 [&](std::byte* start) {
                     EXPECT_EQ(start == message.data(), !w.watch.streamed()) << w.name;
                     for (std::size_t f = 0; f < 3; ++f) {
@@ -140,10 +155,10 @@ TEST(MessageWriter, WritesWhatCallersPack) {
                 first, last, message.data());
         };
 
-        pack(0, 100);
-        pack(100, writer.sites());
+        const std::uint64_t sum = pack(0, 100) + pack(100, writer.sites());
 
         EXPECT_EQ(message.content(), packed) << w.name;
+        EXPECT_EQ(sum, w.sums ? halo::reference::message_sum(packed, 0) : 0) << w.name;
     }
 }
 

@@ -243,6 +243,33 @@ TEST(PathModel, SaysWhichRankChosePacked) {
     });
 }
 
+TEST(PathModel, MessagesThatGoOneWayAreDirectWhereThatPays) {
+    constexpr int sites = 4096;
+    run(2, [&](const comm::job& j) {
+        comm::assume_costs(
+            j, {.flag_seconds = 1e-7, .copy_seconds_per_byte = 1e-10, .cached = {0, 8e-9}, .streamed = {0, 8e-9}});
+        field<double> x(site_order::lexicographic({2 * sites, 1, 1, 1}), 1, &j.memory());
+        for (int i = 0; i < sites; ++i) x.at(i, 0) = i + 1000.0 * j.rank();
+        const halo::strided_box own{0, {sites, 1, 1, 1}, {1, 0, 0, 0}}, ghosts{sites, {sites, 1, 1, 1}, {1, 0, 0, 0}};
+        std::vector<halo::transfer> sends, receives;
+        if (j.rank() == 0) sends.push_back({.peer = 1, .sites = {}, .boxes = {own}});
+        if (j.rank() == 1) receives.push_back({.peer = 0, .sites = {}, .boxes = {ghosts}});
+
+        halo::region_plan p(j, sends, receives, {halo::bind(x)});
+
+        const std::string text = p.describe();
+        EXPECT_NE(text.find("direct"), std::string::npos) << text;
+        EXPECT_EQ(text.find("packed"), std::string::npos) << text;
+        for (int step = 0; step < 3; ++step) {
+            p.start();
+            p.finish_or_throw();
+            if (j.rank() == 1) {
+                EXPECT_EQ(x.at(sites + 17, 0), 17);
+            }
+        }
+    });
+}
+
 TEST(PathModel, ClaimsLinesOfWhichMostAreFilledWhole) {
     constexpr int rows = 64, row = 10; // ghosts at the start of each row: a box of 8 sites cut in x
     std::vector<std::int64_t> message(rows), ghosts(rows);

@@ -229,11 +229,21 @@ TEST(Plan, OfMoreFieldsThanTheSlabHoldsIsRefusedOnEveryRank) {
     run(2, [&](const comm::job& j) {
         texts[j.rank()] = refusal<comm::slab_full>([&] {
             plan(j, decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2}),
-                 {.bytes_per_site = 8, .fields = std::numeric_limits<int>::max()});
+                 {.bytes_per_site = std::size_t{1} << 30, .fields = 1 << 16});
         });
     });
 
     for (const std::string& text : texts) EXPECT_NE(text.find("slab: need"), std::string::npos) << text;
+}
+
+TEST(Plan, OfTooManyFieldsIsRefusedAlsoWithoutAMessage) {
+    for (const int fields : {std::numeric_limits<int>::max(), (1 << 16) + 1, 0, -1}) {
+        const std::string text = refusal([&] {
+            plan(comm::job::single(small_job()), decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1}),
+                 {.bytes_per_site = 8, .fields = fields});
+        });
+        EXPECT_EQ(text, "halo 'halo': " + std::to_string(fields) + " fields in a message: must be from 1 to 65536");
+    }
 }
 
 TEST(Plan, RefusesBytesThatItIsNotPreparedFor) {
@@ -302,7 +312,9 @@ TEST(Plan, AFailedExchangeIsNotLeftWhileAMemberPacks) {
                     if (me.index == 1) return p.start(slow, me);
                     p.start(pack, me);
                     await(packs);
-                    if (what == mistake::a_stranger_finishes) EXPECT_EQ(p.finish({2, 2}), status::misused);
+                    if (what == mistake::a_stranger_finishes) {
+                        EXPECT_EQ(p.finish({2, 2}), status::misused);
+                    }
                     EXPECT_EQ(what == mistake::a_stranger_finishes ? p.finish(me) : p.finish(), status::misused);
                     std::this_thread::sleep_for(std::chrono::milliseconds(50));
                     EXPECT_FALSE(ended) << "the peer was told";

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <span>
 #include <string>
+#include <thread>
 
 using namespace halocline_test;
 using comm::status;
@@ -80,6 +82,26 @@ TEST(Plan, CatchesStaleGhosts) {
         EXPECT_EQ(p.ensure_halo(x), status::misused);
         EXPECT_EQ(refusal([&] { p.finish_or_throw(); }),
                   "halo 'stale': ensure_halo() of a field that was written since its exchange, without mark_written()");
+    });
+}
+
+TEST(Plan, AnEnsureHaloThatIsMisusedEndsTheWaitsOfNeighbours) {
+    const auto cut = decomposition::even({2, 2, 2, 4}, {1, 1, 1, 2});
+    std::atomic<bool> ended{false};
+
+    run(2, [&](const comm::job& j) {
+        plan p(j, cut, {.bytes_per_site = 8, .checks = check_level::normal});
+        lattice::field<double> x(lattice::site_order::lexicographic(cut.local_box(j.rank()).extents), 1);
+        ASSERT_EQ(p.ensure_halo(x), status::ok);
+        x.at(0, 0) = 7;
+        if (j.rank() == 0) {
+            EXPECT_EQ(p.ensure_halo(x), status::misused) << "not marked";
+            while (!ended) std::this_thread::yield(); // and does nothing else with the plan
+        } else {
+            x.mark_written();
+            EXPECT_EQ(p.ensure_halo(x), status::aborted) << "before the deadline";
+            ended = true;
+        }
     });
 }
 

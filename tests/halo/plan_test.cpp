@@ -225,7 +225,7 @@ TEST(Plan, StreamsWhatItIsToldTo) {
         EXPECT_EQ(ways_of(streamed), std::set{path::streamed});
         EXPECT_NE(streamed.describe().find(" streamed "), std::string::npos) << streamed.describe();
         const plan sealed(j, cut, {.bytes_per_site = 96, .path = path::streamed, .checks = check_level::comm});
-        EXPECT_EQ(ways_of(sealed), std::set{path::direct});
+        EXPECT_EQ(ways_of(sealed), std::set{path::streamed});
     });
     comm::job_options options = small_job();
     options.path = path::streamed;

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <vector>
 
@@ -191,6 +192,41 @@ TEST(Fgmres, FindsTheSolutionInOneStepWithTheExactInverse) {
     const matrix inverse = s.a.inverse();
 
     const solve_report report = s.fgmres(dense_operator{&s.space, &inverse}, with(1e-11, 10));
+
+    EXPECT_TRUE(report.converged());
+    EXPECT_EQ(report.iterations, 1);
+}
+
+TEST(Fgmres, NeedsOneSumAnIterationIfItExpectsWhatTheGoodPreconditionerLeaves) {
+    std::mt19937_64 g(13);
+    const int n = 60;
+    const matrix a = friendly_system(g, n).a, inverse = 7 * (a + 0.005 * random_matrix(g, n)).inverse();
+    const linear_system system{a, random_vector(g, n)};
+    std::array<solve_report, 2> reports;
+    for (const int way : {0, 1}) {
+        linear_system s = system;
+        fgmres_options o = with(1e-11, 20);
+        o.expected = 7 * way; // A M is nearly 7
+
+        reports[way] = s.fgmres(dense_operator{&s.space, &inverse}, o);
+
+        EXPECT_TRUE(reports[way].converged());
+        EXPECT_LE(s.distance_from_lu(), 1e-9);
+    }
+
+    EXPECT_EQ(reports[1].iterations, reports[0].iterations);
+    EXPECT_EQ(reports[0].reorthogonalisations, reports[0].iterations);
+    EXPECT_LE(reports[1].reorthogonalisations, 1);
+}
+
+TEST(Fgmres, FindsTheSolutionInOneStepAlsoIfItExpectedThat) {
+    std::mt19937_64 g(7);
+    linear_system s = random_system(g, 20);
+    const matrix inverse = s.a.inverse();
+    fgmres_options o = with(1e-11, 10);
+    o.expected = 1;
+
+    const solve_report report = s.fgmres(dense_operator{&s.space, &inverse}, o);
 
     EXPECT_TRUE(report.converged());
     EXPECT_EQ(report.iterations, 1);
@@ -385,7 +421,9 @@ TEST(Fgmres, LeavesNoXThatIsWorseThanZero) {
 
         EXPECT_FALSE(report.converged());
         EXPECT_EQ(s.x == s.space.make(), !guessed) << "a guess may have been no better";
-        if (!guessed) EXPECT_EQ(report.relative_residual, 1);
+        if (!guessed) {
+            EXPECT_EQ(report.relative_residual, 1);
+        }
     }
 }
 

@@ -66,7 +66,7 @@ struct job_options {
     /// Longest silence of the link to another node, 2 s to an hour. The kernels watch it, so ranks may compute or be
     /// stopped.
     std::chrono::milliseconds link_timeout{5'000};
-    /// Plans append a CRC32C to each message and verify it before the ghosts may be read (halo::plan).
+    /// Plans append a checksum to each message and verify it before the ghosts may be read (halo::plan).
     bool checksums = false;
     /// Virtual size of each rank's slab; 0: 64 GiB (sparse: only what is used takes memory).
     std::size_t slab_bytes = 0;

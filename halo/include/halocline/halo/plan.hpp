@@ -58,7 +58,9 @@ auto as_span(const Fields& xs) {
 /// order.
 /// Lifetime: destroying a plan never blocks. It says farewell to its peers: one that still waits for an exchange, for
 /// instance because an exception left this rank between start() and finish(), gets status::aborted. If the plan was
-/// misused and no finish() reported that, the destructor writes a line on stderr.
+/// misused and no finish() reported that, the destructor writes a line on stderr. A field in the job's memory must be
+/// freed after the plan, or not between start() and finish(), also by an exception: until the plan is destroyed
+/// neighbours may copy from it (path::joint). So declare it first.
 class plan {
   public:
     /// Collective.

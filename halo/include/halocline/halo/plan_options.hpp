@@ -49,12 +49,12 @@ struct plan_options {
     std::shared_ptr<const lattice::site_order> order{};
     /// How messages are written into memory that the peer shares: direct, streamed, joint or automatic. Automatic
     /// follows the job's options and measured costs, for each message separately, and again when the machine changes
-    /// (path_watch.hpp). No effect on other transports. Messages with checksums, and sites of more than 8 KiB, are
-    /// never streamed. A joint message gets its receiver's help only if its fields lie in the slab, in the plan's
-    /// order, and one thread calls start(). Messages with checksums or more than 13 fields are never joint.
+    /// (path_watch.hpp). No effect on other transports. Sites of more than 8 KiB are never streamed. A joint message
+    /// gets its receiver's help only if its fields lie in the slab, in the plan's order, and one thread calls start().
+    /// Messages with checksums or more than 13 fields are never joint.
     /// Err: input_error: packed.
     halo::path path = path::automatic;
-    /// Each message carries a CRC32C, which finish() verifies; wrong_data if it differs, and finish_or_throw() names
+    /// Each message carries a checksum, which finish() verifies; wrong_data if it differs, and finish_or_throw() names
     /// the face. Also on if the job asks for it (job_options::checksums) and with checks == comm.
     bool checksums = false;
     /// normal and above: require_fresh() and ensure_halo() detect a field that was written since its exchange.

@@ -107,9 +107,9 @@ struct region_plan_options {
     /// site: messages hold scale * value. They are always packed.
     message_format format = message_format::as_stored;
     double scale = 1;
-    /// Each message carries a CRC32C, which is compared before anything is stored or added; finish() is wrong_data if
+    /// Each message carries a checksum, which is compared before anything is stored or added; finish() is wrong_data if
     /// it differs, and finish_or_throw() names the peer. Equal on every rank; also on if the job asks for it
-    /// (job_options::checksums). Such messages are always packed, and never streamed.
+    /// (job_options::checksums). Such messages are always packed.
     bool checksums = false;
 };
 

@@ -27,6 +27,9 @@ struct fgmres_options : solve_options {
     /// Gram-Schmidt is also repeated before an estimate of what V^H V differs from 1, some ten times too high, exceeds
     /// this: the tolerance costs no iteration. 0: there is no estimate.
     double orthogonality = 0;
+    /// c: A z_j is nearly c v_j, because M is close to the inverse of A / c. Then Gram-Schmidt, which would leave little of
+    /// A z_j, need not be repeated: it begins with A z_j - c v_j. Where A z_j is much smaller than c that loses digits.
+    double expected = 0;
 };
 
 /// Vectors and small matrices of FGMRES(m), reusable for any number of solves.

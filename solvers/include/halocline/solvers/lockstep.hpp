@@ -13,6 +13,7 @@
 #include <halocline/solvers/solve_run.hpp>
 
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <limits>
 #include <optional>
@@ -194,9 +195,26 @@ class lockstep {
         for_each_left([](state& s) { ++s.run.report.matvecs; });
         // w = sum_{i<=j} h_ij v_i + h_{j+1,j} v_{j+1}
         const repetition when{options_.reorthogonalise_below, options_.orthogonality};
+        for_each_left([&](state& s) { subtract_expected(s); });
         if (!ok(orthonormalise<V>(space_, steps.values(), when))) return false;
-        for_each_left([&](state& s) { judge(s); });
+        for_each_left([&](state& s) {
+            add_expected(s);
+            judge(s);
+        });
         return true;
+    }
+    /// Of w = A z_j what is like v_j, as far as that is known beforehand.
+    void subtract_expected(state& s) {
+        if (options_.expected != 0)
+            space_.axpy(s.arnoldi.w(), -options_.expected, s.arnoldi.vectors[s.arnoldi.before() - 1]);
+    }
+    /// Makes the coefficients of w of those of w - expected v_j.
+    void add_expected(state& s) {
+        if (options_.expected == 0) return;
+        complex& own = s.arnoldi.h[s.arnoldi.before() - 1];
+        own += options_.expected;
+        constexpr double noise = 10 * S::epsilon;
+        if (s.arnoldi.result.next <= noise * std::abs(own)) s.arnoldi.result.next = 0; // w was in the span
     }
     /// Takes note of a step; ends the cycle, or the solve, if that was its last one.
     void judge(state& s) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace halocline::comm {
 class job;
@@ -20,20 +21,25 @@ class message_seal {
 
     [[nodiscard]] bool seals() const noexcept { return sealed_; }
     /// Bytes of the checksum after the values; 0 without checksums.
-    [[nodiscard]] std::size_t bytes() const noexcept { return sealed_ ? sizeof(std::uint32_t) : 0; }
-    /// Seals a message with `value_bytes` bytes of values.
-    void put(std::byte* message, std::size_t value_bytes, std::uint64_t epoch) const noexcept {
-        if (sealed_) write(message, value_bytes, epoch);
+    [[nodiscard]] std::size_t bytes() const noexcept { return sealed_ ? sizeof(std::uint64_t) : 0; }
+    /// What a message of these values is sealed with (message_sum.hpp).
+    [[nodiscard]] static std::uint64_t sum_of(const std::byte* values, std::size_t bytes) noexcept;
+    /// Seals, behind its values, a message of this exchange and with this sum of its values.  Pre: seals().
+    static void put(std::byte* behind, std::uint64_t sum, std::uint64_t epoch) noexcept {
+        const std::uint64_t s = seal_of(sum, epoch);
+        std::memcpy(behind, &s, sizeof s);
     }
-    /// Are these the values that were sealed for this exchange? Always true without seals.
-    [[nodiscard]] bool is_intact(const std::byte* message, std::size_t value_bytes,
-                                 std::uint64_t epoch) const noexcept {
-        return !sealed_ || matches(message, value_bytes, epoch);
+    /// Is that the seal of a message of this exchange and with this sum?  Pre: seals().
+    [[nodiscard]] static bool is_at(const std::byte* behind, std::uint64_t sum, std::uint64_t epoch) noexcept {
+        const std::uint64_t s = seal_of(sum, epoch);
+        return std::memcmp(behind, &s, sizeof s) == 0;
     }
 
   private:
-    static void write(std::byte* message, std::size_t value_bytes, std::uint64_t epoch) noexcept;
-    static bool matches(const std::byte* message, std::size_t value_bytes, std::uint64_t epoch) noexcept;
+    /// Exchanges begin with 1, so the seal of zeros isn't 0; that of each exchange is another one.
+    static std::uint64_t seal_of(std::uint64_t sum, std::uint64_t epoch) noexcept {
+        return sum + epoch * 0x9e3779b97f4a7c15U;
+    }
 
     bool sealed_ = false;
 };

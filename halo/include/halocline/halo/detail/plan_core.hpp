@@ -25,6 +25,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -138,7 +139,7 @@ class plan_core {
     /// Which members of a team pack a message.
     enum class packing : std::uint8_t { by_share, by_caller };
     /// All of start() except the packing, which is fill(message, target, first, last) for sites of a message that
-    /// begins at `target`. False if nothing was started.
+    /// begins at `target`, and returns as message_writer::write(). False if nothing was started.
     /// `source`: where receivers find what fill copies; null: they can't help with it.
     template <class Fill>
     bool start_with(Fill&& fill, team t, packing whose = packing::by_share,
@@ -156,13 +157,13 @@ class plan_core {
     /// Fills a member's share of what a channel carries: its sites are counted through the messages.
     template <class Channel, class Fill>
     void fill_share(Channel& channel, std::uint64_t epoch, packing_share share, Fill& fill) noexcept;
+    /// Fills some sites of one message.
+    template <class Channel, class Fill>
+    void fill_part(Channel& channel, std::uint64_t epoch, std::size_t message, std::int64_t first, std::int64_t last,
+                   Fill& fill) noexcept;
+    /// Seals what a channel carries, if messages are sealed.
     template <class Channel>
-    void seal(Channel& channel, std::uint64_t epoch) noexcept {
-        if (!seal_.seals()) return; // finding the arguments takes longer than many a message
-        for_each_message(channel, [&](std::size_t message) {
-            seal_.put(channel.target(epoch) + sent_at_[message], writers_[message].bytes(), epoch);
-        });
-    }
+    void seal(Channel& channel, std::uint64_t epoch, packing whose) noexcept;
     /// Those between ranks that share no memory, but mock, whose messages cost nothing.
     template <class Channel>
     static constexpr bool may_carry_two = comm::carded_channel<Channel> && !std::is_same_v<Channel, comm::mock_channel>;
@@ -225,6 +226,7 @@ class plan_core {
     field_check accepted_;                                             // what start() may be given
     std::vector<message_writer> writers_;                              // by message
     message_seal seal_;
+    std::array<std::atomic<std::uint64_t>, lattice::faces> sums_{}; // by message: of what members have filled so far
     comm::channel_set channels_;
     joint_faces joint_;
     std::optional<packing_team> team_; // after the channels, which tell who may send

@@ -13,7 +13,7 @@ void plan_core::start_packed(Pack& pack, team t) noexcept {
     start_with(
         [&](std::size_t message, std::byte* target, std::int64_t first, std::int64_t last) noexcept {
             const auto pack_to = [&](std::byte* to) { pack(static_cast<int>(message), first, last, to); };
-            writers_[message].write_packed(pack_to, first, last, target);
+            return writers_[message].write_packed(pack_to, first, last, target);
         },
         t);
 }
@@ -23,7 +23,7 @@ void plan_core::fill_channel(Channel& channel, std::uint64_t epoch, Fill& fill) 
     for_each_message(channel, [&](std::size_t message) {
         const std::int64_t sites = writers_[message].sites();
         const auto fill_sites = [&](std::int64_t first, std::int64_t last) noexcept {
-            if (first < last) fill(message, channel.target(epoch) + sent_at_[message], first, last);
+            if (first < last) fill_part(channel, epoch, message, first, last, fill);
         };
         if constexpr (comm::joint_channel<Channel>)
             if (channel.offers(epoch)) return channel.copy_offered(epoch, sites, fill_sites);
@@ -32,11 +32,30 @@ void plan_core::fill_channel(Channel& channel, std::uint64_t epoch, Fill& fill) 
 }
 
 template <class Channel, class Fill>
+void plan_core::fill_part(Channel& channel, std::uint64_t epoch, std::size_t message, std::int64_t first,
+                          std::int64_t last, Fill& fill) noexcept {
+    const std::uint64_t sum = fill(message, channel.target(epoch) + sent_at_[message], first, last);
+    if (seal_.seals()) sums_[message].fetch_add(sum, std::memory_order_relaxed);
+}
+
+template <class Channel>
+void plan_core::seal(Channel& channel, std::uint64_t epoch, packing whose) noexcept {
+    if (!seal_.seals()) return; // finding the arguments takes longer than many a message
+    for_each_message(channel, [&](std::size_t message) {
+        std::byte* const values = channel.target(epoch) + sent_at_[message];
+        const std::size_t bytes = writers_[message].bytes();
+        const std::uint64_t sum = sums_[message].exchange(0, std::memory_order_relaxed);
+        message_seal::put(values + bytes, whose == packing::by_caller ? message_seal::sum_of(values, bytes) : sum,
+                          epoch);
+    });
+}
+
+template <class Channel, class Fill>
 void plan_core::fill_share(Channel& channel, std::uint64_t epoch, packing_share share, Fill& fill) noexcept {
     for_each_message(channel, [&](std::size_t message) {
         const std::int64_t sites = writers_[message].sites();
         const std::int64_t first = std::max<std::int64_t>(share.first, 0), last = std::min(share.last, sites);
-        if (first < last) fill(message, channel.target(epoch) + sent_at_[message], first, last);
+        if (first < last) fill_part(channel, epoch, message, first, last, fill);
         share.first -= sites;
         share.last -= sites;
     });
@@ -63,7 +82,7 @@ bool plan_core::start_with(Fill&& fill, team t, packing whose, const comm::joint
         if (source != nullptr) offer(*source, epoch);
         channels_.for_each([&](auto& channel) {
             fill_channel(channel, epoch, fill);
-            seal(channel, epoch);
+            seal(channel, epoch, whose);
             channel.send(epoch, stamp); // before the next message is packed, so that the peer can already read this one
         });
         threads.note_started(epoch);
@@ -118,7 +137,7 @@ bool plan_core::start_as_member(Fill&& fill, team t, packing whose, std::uint64_
         if (share.sharers == 0) return;
         fill_share(channel, epoch, share, fill);
         if (threads.note_packed(index, share.sharers)) {
-            seal(channel, epoch);
+            seal(channel, epoch, whose);
             ready |= std::uint32_t{1} << index;
             ready_bytes += bytes;
             if (ready_bytes >= packing_share::least_bytes) announce();
@@ -139,10 +158,9 @@ void plan_core::start(std::span<const lattice::field<T>* const> xs, team t) noex
     if (!accepted_.fits(xs.size())) return refuse_fields(xs.size(), nullptr);
     const auto fill = [&](std::size_t message, std::byte* target, std::int64_t first, std::int64_t last) noexcept {
         const message_writer& writer = writers_[message];
-        for (const lattice::field<T>* x : xs) {
-            writer.write(source_of(*x), first, last, target);
-            target += writer.field_bytes();
-        }
+        std::uint64_t sum = 0;
+        for (std::size_t f = 0; f < xs.size(); ++f) sum += writer.write(source_of(*xs[f]), f, first, last, target);
+        return sum;
     };
     const bool started = start_offering(fill, t, [&](comm::joint_source& offered) {
         return std::ranges::all_of(xs,
@@ -162,6 +180,7 @@ comm::status plan_core::told_fresh(std::span<const lattice::field<T>* const> xs)
         if (sent_[i].why_stale(xs[i]->data(), xs[i]->version(), epoch_, sum) != nullptr)
             status_.misuse("ensure_halo() of a field that was written since its exchange, without mark_written()");
     }
+    leave_if_failed();
     return status_.tell();
 }
 
