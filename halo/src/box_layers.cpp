@@ -91,12 +91,7 @@ void check_cut(const cut_check& options, const lattice::decomposition& cut, int 
                 throw input_error(who + "ghost width " + std::to_string(width) + " behind " + lattice::to_string(f) +
                                   ": must be 0 or more");
             if (!has_messages_in(cut, options, mu)) continue;
-            // Boxes of one grid line differ only along it: the ranks on the axis represent all.
-            for (int i = 0; i < cut.rank_grid()[mu]; ++i) {
-                lattice::coordinate position{};
-                position[mu] = i;
-                const int source = cut.rank_at(position);
-                const int extent = cut.local_box(source).extents[mu];
+            for_each_extent_along(cut, mu, [&](int source, int extent) {
                 // `source` fills the ghosts behind f of the rank behind its own opposite face.
                 if (is_exchanged(cut, options, source, f.opposite()) && width > extent)
                     throw input_error(
@@ -105,7 +100,7 @@ void check_cut(const cut_check& options, const lattice::decomposition& cut, int 
                         lattice::to_string(cut.local_box(source).extents) + " with " + std::to_string(extent) + " in " +
                         lattice::dimension_name[mu] + "; cut " + lattice::dimension_name[mu] +
                         " over fewer ranks or make it " + std::to_string(extent) + " or less");
-            }
+            });
         }
     }
     check_grown(who, largest, options.widths); // nothing else bounds the ghosts beyond an open edge

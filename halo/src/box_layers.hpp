@@ -62,6 +62,18 @@ bool is_exchanged_anywhere(const lattice::decomposition& cut, const Options& opt
            (cut.rank_grid()[f.mu] > 1 || options.boundaries[f.mu] != lattice::boundary::open);
 }
 
+/// Calls use(rank, extent of its box along mu) for the ranks on the axis of the rank grid: boxes of one grid line differ
+/// only along it, so they represent all.
+template <class Use>
+void for_each_extent_along(const lattice::decomposition& cut, int mu, Use&& use) {
+    for (int k = 0; k < cut.rank_grid()[mu]; ++k) {
+        lattice::coordinate position{};
+        position[mu] = k;
+        const int rank = cut.rank_at(position);
+        use(rank, cut.local_box(rank).extents[mu]);
+    }
+}
+
 /// Err: input_error, beginning with `who`: a box of these extents, with its ghosts, would have an extent beyond 32 bits.
 void check_grown(const std::string& who, const lattice::coordinate& extents, const ghost_widths& widths);
 

@@ -42,13 +42,13 @@ packer<T>::packer(const plan& p, packer_options options, std::shared_ptr<const l
         m.fingerprint = sent.fingerprint;
         if (!map.empty()) m.map = site_map<T>(map, options_.components);
         require_positions(who, *order_, sent.send_sites);
-        std::vector<std::int64_t> from;
-        for (const std::int32_t site : sent.send_sites) from.push_back(order_->position(site));
         if (map.empty() || lanes_ > 1)
-            m.copy = site_copy(from, lanes_, position_list::counted(std::ssize(from)), 1,
+            m.copy = site_copy(stored_positions(sent.send_sites, order_.get()), lanes_,
+                               position_list::counted(std::ssize(sent.send_sites)), 1,
                                !map.empty() || options_.format != message_format::as_stored);
         else
-            m.positions.assign(from.begin(), from.end());
+            for (const std::int32_t site : sent.send_sites)
+                m.positions.push_back(static_cast<std::int32_t>(order_->position(site)));
     }
     messages_.pointer() = std::move(messages);
 }

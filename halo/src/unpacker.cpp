@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/halo/unpacker.hpp>
 
-#include "format_conversion.hpp"
 #include "box_layers.hpp"
+#include "format_conversion.hpp"
 #include "message_start.hpp"
 #include "packer_checks.hpp"
 
@@ -37,17 +37,12 @@ void check_widths(const std::string& who, const plan& p) {
     for (int i = 0; i < lattice::faces; ++i) {
         const face f = lattice::face_of(i);
         const int width = p.options().widths.behind(f);
-        // Boxes of one grid line differ only along it: the ranks on the axis represent all.
-        for (int k = 0; k < cut.rank_grid()[f.mu]; ++k) {
-            lattice::coordinate position{};
-            position[f.mu] = k;
-            const int rank = cut.rank_at(position);
-            const lattice::coordinate extents = cut.local_box(rank).extents;
-            if (width > extents[f.mu] && is_exchanged(cut, p.options(), rank, f))
+        for_each_extent_along(cut, f.mu, [&](int rank, int extent) {
+            if (width > extent && is_exchanged(cut, p.options(), rank, f))
                 throw input_error(who + lattice::to_string(f) + ": " + std::to_string(width) +
                                   " ghost layers can't be added to the box of rank " + std::to_string(rank) + ", " +
-                                  lattice::to_string(extents));
-        }
+                                  lattice::to_string(cut.local_box(rank).extents));
+        });
     }
 }
 
@@ -136,12 +131,13 @@ unpacker<T>::unpacker(const plan& p, unpacker_options options, std::shared_ptr<c
         const block_map map = width > 0 ? map_of(f, cut.wraps(rank, f), who) : block_map{};
         if (!map.empty()) to.expansion = site_map<T>(map, reals_);
         require_positions(who, *order_, to.sites);
-        std::vector<std::int64_t> positions;
-        for (const std::int32_t site : to.sites) positions.push_back(order_->position(site));
-        if (map.empty() || lanes_ > 1)
-            to.copy = site_copy(position_list::counted(std::ssize(positions)), 1, positions, lanes_, true); // only adds
+        const auto sites = static_cast<std::int64_t>(to.sites.size());
+        if (map.empty() || lanes_ > 1) // only adds
+            to.copy =
+                site_copy(position_list::counted(sites), 1, stored_positions(to.sites, order_.get()), lanes_, true);
         else
-            to.positions.assign(positions.begin(), positions.end());
+            for (const std::int32_t site : to.sites)
+                to.positions.push_back(static_cast<std::int32_t>(order_->position(site)));
     }
     std::sort(shared_.begin(), shared_.end());
     parts_.pointer() = std::move(parts);

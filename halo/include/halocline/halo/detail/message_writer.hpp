@@ -16,14 +16,6 @@
 
 namespace halocline::halo {
 
-/// Storage positions of these local lexicographic indices, in `order` (null: lexicographic).
-[[nodiscard]] inline position_list stored_positions(std::span<const std::int32_t> sites,
-                                                    const lattice::site_order* order) {
-    return position_list::of([&](auto&& visit) {
-        for (const std::int32_t site : sites) visit(order ? order->position(site) : site);
-    });
-}
-
 class message_writer {
   public:
     /// Writes messages of `fields` fields with site_bytes per site. `sites` are local lexicographic indices. Copies are

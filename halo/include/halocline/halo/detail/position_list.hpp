@@ -3,6 +3,8 @@
 // in lexicographic order takes few entries, whatever its size; a list without any pattern takes one per position.
 #pragma once
 
+#include <halocline/lattice/site_order.hpp>
+
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -66,5 +68,13 @@ class position_list {
     std::vector<position_run> runs_;
     std::int64_t size_ = 0;
 };
+
+/// Storage positions of these local lexicographic indices, in `order` (null: lexicographic).
+[[nodiscard]] inline position_list stored_positions(std::span<const std::int32_t> sites,
+                                                    const lattice::site_order* order) {
+    return position_list::of([&](auto&& visit) {
+        for (const std::int32_t site : sites) visit(order ? order->position(site) : site);
+    });
+}
 
 } // namespace halocline::halo
