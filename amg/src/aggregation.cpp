@@ -268,14 +268,13 @@ void aggregation::restrict(std::span<const batch> batches) noexcept {
 void aggregation::restrict_group(int g, int chirality, const batch& fields) noexcept {
     const lattice::block_layout& b = blocks();
     const int w = b.lane_width;
-    const std::span<const std::int32_t> sites = fields.face_mask == 0 ? all_sites_ : face_sites_[fields.face_mask];
     std::array<kernels::view<const float>, kernels::most_right_hand_sides> from{};
     for (std::size_t i = 0; i < fields.y.size(); ++i)
         from[i] = {fields.y[i].outer(std::int64_t{g} * b.sites_per_group) + chirality * half_spinor * w,
                    std::ptrdiff_t{lattice::spinor_components} * w};
     std::fill(lanes_.begin(), lanes_.end(), 0.0F);
-    kernels::dots(w, {group(g, chirality), site_stride_}, vectors_, {from.data(), fields.y.size()}, sites,
-                  lanes_.data());
+    kernels::dots(w, {group(g, chirality), site_stride_}, vectors_, {from.data(), fields.y.size()},
+                  sites_read(fields.face_mask), lanes_.data());
     for (std::size_t i = 0; i < fields.y.size(); ++i)
         for (int place = 0; place < b.blocks_per_group; ++place) {
             const std::int32_t site = coarse_site_[g * b.blocks_per_group + place];
@@ -289,6 +288,14 @@ void aggregation::restrict_group(int g, int chirality, const batch& fields) noex
                 to[k] = sum;
             }
         }
+}
+
+void aggregation::clear(lattice::field<float>& y, unsigned face_mask) const noexcept {
+    y.mark_written();
+    const lattice::block_layout& b = blocks();
+    for (std::int64_t first = 0; first < fine_->outer_sites(); first += b.sites_per_group)
+        for (const std::int32_t site : sites_read(face_mask))
+            std::fill_n(y.outer(first + site), std::ptrdiff_t{lattice::spinor_components} * b.lane_width, 0.0F);
 }
 
 void aggregation::column(lattice::field<float>& v, int i, int chirality) const noexcept {

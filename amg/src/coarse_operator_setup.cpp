@@ -37,7 +37,7 @@ comm::status coarse_operator::define(aggregation& p, dirac::wilson_clover<float>
             const auto count = static_cast<std::size_t>(std::min(kernels::most_right_hand_sides, vectors - first));
             for (std::size_t i = 0; i < count; ++i) {
                 p.column(v, first + static_cast<int>(i), chirality);
-                const comm::status finished = apply_in_parts(images, i, v, d);
+                const comm::status finished = apply_in_parts(images, i, p, v, d);
                 if (finished != comm::status::ok) return finished;
             }
             for (std::size_t k = 0; k < batches.size(); ++k)
@@ -52,7 +52,8 @@ comm::status coarse_operator::define(aggregation& p, dirac::wilson_clover<float>
 
 // images[k][i] = part k of D v
 comm::status coarse_operator::apply_in_parts(std::span<std::vector<lattice::field<float>>> images, std::size_t i,
-                                             const lattice::field<float>& v, dirac::wilson_clover<float>& d) const {
+                                             const aggregation& p, const lattice::field<float>& v,
+                                             dirac::wilson_clover<float>& d) const {
     unsigned self = (1U << lattice::faces) - 1; // faces behind which a block has itself as neighbour
     for (const direction& way : directions_) self &= ~way.face_mask;
 
@@ -62,7 +63,7 @@ comm::status coarse_operator::apply_in_parts(std::span<std::vector<lattice::fiel
     if (finished != comm::status::ok) return finished; // then there may be no ghosts
     if (self) hops.add_to(images[0][i], dirac::block_colour::all, self);
     for (std::size_t k = 0; k < directions_.size(); ++k) {
-        std::ranges::fill(images[k + 1][i].values(), 0.0F);
+        p.clear(images[k + 1][i], directions_[k].face_mask);
         hops.add_to(images[k + 1][i], dirac::block_colour::all, directions_[k].face_mask);
     }
     return comm::status::ok;

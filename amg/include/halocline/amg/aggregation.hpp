@@ -51,6 +51,8 @@ class aggregation {
     };
     /// x = P^dagger y for all fields of all batches.  Cost: reads P once from memory, for each batch once from cache.
     void restrict(std::span<const batch> batches) noexcept;
+    /// y = 0 at those sites that restrict() reads of a field with this mask.
+    void clear(lattice::field<float>& y, unsigned face_mask) const noexcept;
     /// v = column i of one chirality, in all blocks at once: the other chirality is zero.
     void column(lattice::field<float>& v, int i, int chirality) const noexcept;
 
@@ -69,6 +71,10 @@ class aggregation {
     [[nodiscard]] const float* group(int g, int chirality) const;
     std::int64_t orthonormalise(int g, int chirality, const replacement& replace);
     void replace_lane(int g, int chirality, int vector, int lane, const replacement& replace);
+    /// The sites of a group that are read of fields with this mask.
+    [[nodiscard]] std::span<const std::int32_t> sites_read(unsigned face_mask) const noexcept {
+        return face_mask == 0 ? all_sites_ : face_sites_[face_mask];
+    }
     void restrict_group(int g, int chirality, const batch& fields) noexcept;
     void prolong_group(int g, int chirality, lattice::field<float>& y, const lattice::field<float>& x) noexcept;
 

@@ -174,7 +174,8 @@ class coarse_operator {
     /// y = -D_oo^-1 x on odd sites.
     void minus_inverse(std::span<float* const> y, std::span<const float* const> x) const noexcept;
     comm::status apply_in_parts(std::span<std::vector<lattice::field<float>>> images, std::size_t i,
-                                const lattice::field<float>& v, dirac::wilson_clover<float>& d) const;
+                                const aggregation& p, const lattice::field<float>& v,
+                                dirac::wilson_clover<float>& d) const;
     void set_columns(std::span<const lattice::field<float>> columns, int first_column, int link) noexcept;
 
     std::shared_ptr<const lattice::site_order> order_, half_;
