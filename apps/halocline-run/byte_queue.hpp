@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <climits>
 #include <poll.h>
-#include <string>
 #include <string_view>
+#include <sys/socket.h>
 #include <unistd.h>
 
 namespace halocline::app {
@@ -38,6 +38,18 @@ class byte_queue : public comm::byte_queue {
             remove(static_cast<std::size_t>(n));
         }
         return 0;
+    }
+
+    /// Sends as much as the socket takes without blocking. What nobody will read any more is removed, too.
+    void send_to(int socket) {
+        while (!empty()) {
+            const ssize_t n = ::send(socket, data(), size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+            if (n <= 0) {
+                if (n < 0 && errno != EAGAIN && errno != EINTR) clear();
+                return;
+            }
+            remove(static_cast<std::size_t>(n));
+        }
     }
 };
 

@@ -2,6 +2,7 @@
 // What launcher and agent send each other over the remote shell's standard input and output: a kind, a length, bytes.
 #pragma once
 
+#include "byte_queue.hpp"
 #include "control/wire_format.hpp"
 #include "host.hpp"
 #include "local_ranks.hpp"
@@ -62,9 +63,7 @@ struct rank_or_signal {
     }
 };
 
-/// Queue: std::string or byte_queue.
-template <class Queue>
-void append(Queue& to, kind what, std::string_view bytes) {
+inline void append(byte_queue& to, kind what, std::string_view bytes) {
     const std::uint64_t length = bytes.size();
     const char letter = what;
     to.append(std::string_view(&letter, 1));

@@ -3,7 +3,6 @@
 
 #include "job/process_look.hpp"
 #include "pause_watch.hpp"
-#include "send_queued.hpp"
 
 #include <halocline/base/error.hpp>
 #include <halocline/comm/detail/launch.hpp>
@@ -227,7 +226,7 @@ void local_ranks::watch(std::vector<pollfd>& polled) const {
 
 void local_ranks::serve() {
     for (int i = 0; i < plan_.count; ++i) {
-        send_queued(ranks_[i].socket, ranks_[i].outgoing);
+        ranks_[i].outgoing.send_to(ranks_[i].socket);
         take(i);
     }
 }
@@ -296,8 +295,8 @@ void local_ranks::answer(std::string_view bytes) {
         if (!c.gave_part) continue;
         c.gave_part = false;
         const std::uint64_t length = bytes.size();
-        c.outgoing.append(reinterpret_cast<const char*>(&length), sizeof length).append(bytes);
-        if (c.socket >= 0) send_queued(c.socket, c.outgoing);
+        c.outgoing.append({reinterpret_cast<const char*>(&length), sizeof length}).append(bytes);
+        if (c.socket >= 0) c.outgoing.send_to(c.socket);
     }
 }
 

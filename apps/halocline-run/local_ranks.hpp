@@ -3,6 +3,7 @@
 // ends.
 #pragma once
 
+#include "byte_queue.hpp"
 #include "caretaker.hpp"
 #include "host.hpp"
 #include "leftovers.hpp"
@@ -56,7 +57,8 @@ class local_ranks final : public host {
     struct child {
         pid_t pid = -1;
         int socket = -1;
-        std::string incoming, outgoing;
+        std::string incoming;
+        byte_queue outgoing;
         bool gave_part = false, running = false;
         double used = 0; // processor time, in seconds, when survivors_end() was called
     };

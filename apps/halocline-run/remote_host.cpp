@@ -2,7 +2,6 @@
 #include "remote_host.hpp"
 
 #include "frames.hpp"
-#include "send_queued.hpp"
 
 #include <halocline/base/error.hpp>
 #include <halocline/comm/detail/launch.hpp>
@@ -116,7 +115,7 @@ void remote_host::watch(std::vector<pollfd>& polled) const {
 }
 
 void remote_host::serve() {
-    send_queued(socket_, outgoing_);
+    outgoing_.send_to(socket_);
     receive();
 }
 
@@ -216,12 +215,12 @@ bool remote_host::reaped(int pid, int how) {
 
 void remote_host::answer(std::string_view bytes) {
     frames::append(outgoing_, frames::answer, bytes);
-    send_queued(socket_, outgoing_);
+    outgoing_.send_to(socket_);
 }
 
 void remote_host::signal(int number) {
     frames::append(outgoing_, frames::signal, comm::to_wire(frames::rank_or_signal{number}));
-    send_queued(socket_, outgoing_);
+    outgoing_.send_to(socket_);
 }
 
 std::string remote_host::unfinished() const {

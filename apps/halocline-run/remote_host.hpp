@@ -3,6 +3,7 @@
 // shell's standard input and output: no port is opened for it, and the shell authenticates both ends.
 #pragma once
 
+#include "byte_queue.hpp"
 #include "host.hpp"
 #include "local_ranks.hpp"
 
@@ -51,7 +52,8 @@ class remote_host final : public host {
     int pid_ = -1, socket_ = -1;
     bool spoke_ = false;
     std::optional<int> shell_ended_; // with that exit code
-    std::string incoming_, outgoing_, line_;
+    std::string incoming_, line_;
+    byte_queue outgoing_;
 };
 
 } // namespace halocline::app
