@@ -39,7 +39,7 @@ int launcher::run() {
     const sigset_t watched = watched_signals();
     sigprocmask(SIG_BLOCK, &watched, &before_);
     signals_ = descriptor_of(watched);
-    std::signal(SIGPIPE, SIG_IGN);
+    for (const int number : {SIGPIPE, SIGXFSZ}) std::signal(number, SIG_IGN); // write_output() reports it
     if (settings_.timeout > 0)
         deadline_ = clock_type::now() +
                     std::chrono::duration_cast<clock_type::duration>(std::chrono::duration<double>(settings_.timeout));

@@ -157,7 +157,7 @@ void local_ranks::close_lifelines() {
 void local_ranks::become_rank(int i, int socket) const {
     bind(i);
     sigprocmask(SIG_SETMASK, &signals_, nullptr);
-    std::signal(SIGPIPE, SIG_DFL);
+    for (const int number : {SIGPIPE, SIGXFSZ}) std::signal(number, SIG_DFL);
     if (plan_.output >= 0) dup2(plan_.output, STDOUT_FILENO);
     if (i != 0 || !plan_.reads_input) {
         const int null = open("/dev/null", O_RDONLY);

@@ -4,6 +4,7 @@
 
 #include <halocline_test/shell_script.hpp>
 
+#include <csignal>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -87,6 +88,15 @@ TEST(Programs, ValuesMayBeJoinedToTheLaunchersFlagsAndTheProgramGetsItsWordsAsTh
     const std::string remote_shell = shell_of_this_host(scratch);
     const auto on_hosts = run_command(bin + "halocline-run --remote-shell=" + remote_shell + " --hosts=A:1,B -- echo");
     EXPECT_EQ(on_hosts.out, "\n\n") << on_hosts.err;
+}
+
+/// The launcher itself ignores them.
+TEST(Programs, RanksEndBySignalsOfWritingUnlessTheyIgnoreThem) {
+    for (const auto& [name, number] : {std::pair("PIPE", SIGPIPE), std::pair("XFSZ", SIGXFSZ)}) {
+        const auto run = shell("ulimit -c 0; " + bin + "halocline-run -n 1 -- sh -c \"kill -" + name + " \\$\\$\"");
+
+        EXPECT_EQ(run.exit_code, 128 + number) << name << run.err;
+    }
 }
 
 TEST(Programs, RanksThatTheJobDoesNotHaveAreTold) {

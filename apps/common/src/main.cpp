@@ -158,7 +158,8 @@ int run_program(int argc, const char* const* argv,
     const auto say = [&](const std::string& what) {
         write_line(stderr, std::string(isatty(STDERR_FILENO) != 0 ? clear_line : "") + p.name() + ": " + what);
     };
-    std::signal(SIGPIPE, SIG_IGN); // `| head` stops reading, which must not end the job
+    // `| head` stops reading, and a file may grow to its limit (ulimit -f); neither must end the job.
+    for (const int number : {SIGPIPE, SIGXFSZ}) std::signal(number, SIG_IGN);
     const auto ended_with = [&](int code) {
         if (p.lost_outputs().empty()) return code;
         if (p.speaks())
