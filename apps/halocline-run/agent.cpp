@@ -74,8 +74,13 @@ class agent final : public rank_events {
         if (ranks_) ranks_->watch(polled);
         poll(polled.data(), polled.size(), -1);
         signalfd_siginfo s{};
-        while (::read(signals_, &s, sizeof s) == static_cast<ssize_t>(sizeof s))
-            over_ = over_ || s.ssi_signo != SIGCHLD;
+        while (::read(signals_, &s, sizeof s) == static_cast<ssize_t>(sizeof s)) {
+            if (is_for_ranks(s.ssi_signo)) {
+                if (ranks_) ranks_->signal(static_cast<int>(s.ssi_signo));
+            } else if (s.ssi_signo != SIGCHLD) {
+                over_ = true;
+            }
+        }
     }
 
     /// Reads what the launcher says; when the launcher ends, so does the job.

@@ -65,6 +65,17 @@ TEST(Launcher, NamesARankOfAnotherHostThatItKills) {
     EXPECT_TRUE(contains(run.err, "killed now: rank 0 on A\n")) << run.err;
 }
 
+/// A batch system signals all processes of its job, so an agent, too: their parent.
+TEST(Launcher, AnAgentPassesSignalsForRanksOn) {
+    const scratch_folder scratch;
+    const auto run = run_command(on_two_hosts(scratch) + "-- sh -c 'trap \"echo got it; exit\" USR1; kill -USR1 $PPID; "
+                                                         "while :; do sleep 0.02; done'");
+
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_EQ(run.out, "got it\ngot it\n");
+    EXPECT_EQ(run.err, "");
+}
+
 TEST(Launcher, SaysThatItBindsNoRanksIfOnlyTheirThreadsKeepItFromThat) {
     cpu_set_t usable;
     ASSERT_EQ(sched_getaffinity(0, sizeof usable, &usable), 0);
