@@ -38,6 +38,7 @@ class agent final : public rank_events {
         fcntl(output_[0], F_SETFL, O_NONBLOCK);
         std::signal(SIGPIPE, SIG_IGN);
         outgoing_.append(frames::greeting);
+        speak(); // before there are ranks: those of a host that has not spoken are given up at once
         while (!over_) {
             wait();
             listen();

@@ -87,8 +87,9 @@ remote_host::remote_host(std::string host_name, const std::string& shell, const 
     }
     pid_ = fork();
     if (pid_ < 0) throw input_error("cannot start '" + shell_ + "': " + std::strerror(errno) + "; raise 'ulimit -u'");
+    // Called by both: a terminal's signals go only to the launcher, which passes them on; and see abandon().
+    setpgid(pid_, pid_);
     if (pid_ == 0) {
-        setpgid(0, 0); // a terminal's signals go only to the launcher, which passes them on
         sigprocmask(SIG_SETMASK, &signals, nullptr);
         dup2(pair[1], STDIN_FILENO);
         dup2(pair[1], STDOUT_FILENO);
@@ -190,18 +191,15 @@ void remote_host::rank_ended(int rank, const ending& how) {
 
 void remote_host::gone() {
     const std::string how = "'" + shell_ + "' ended with exit code " + std::to_string(*shell_ended_);
-    if (spoke_) return lost("the remote shell " + how);
-    if (!trouble_.empty()) return;
+    if (running() == 0) return;
+    if (spoke_) return lost(comm::launch::job_ended, "is lost with its host " + name_ + ": the remote shell " + how);
     trouble_ = "host " + name_ + " can't be reached: " + how + "; " + remedy();
     running_.assign(running_.size(), false);
 }
 
-void remote_host::lost(const std::string& why) {
-    for (std::size_t i = 0; i < running_.size(); ++i) {
-        if (!running_[i]) continue;
-        rank_ended(first_ + static_cast<int>(i),
-                   {0, comm::launch::job_ended, 0, "is lost with its host " + name_ + ": " + why});
-    }
+void remote_host::lost(int code, const std::string& text) {
+    for (std::size_t i = 0; i < running_.size(); ++i)
+        if (running_[i]) rank_ended(first_ + static_cast<int>(i), {0, code, 0, text});
 }
 
 bool remote_host::reaped(int pid, int how) {
@@ -232,12 +230,18 @@ std::string remote_host::unfinished() const {
 
 int remote_host::running() const { return static_cast<int>(std::count(running_.begin(), running_.end(), true)); }
 
+void remote_host::survivors_end() {
+    if (!spoke_) receive(); // it may have spoken by now
+    if (!spoke_) abandon();
+}
+
 void remote_host::abandon() {
     if (socket_ >= 0) ::close(socket_);
     socket_ = -1;
-    if (pid_ > 0) kill(pid_, SIGKILL);
+    if (pid_ > 0) kill(-pid_, SIGKILL); // the shell's process group: it may be a child that does not answer
     if (!trouble_.empty()) running_.assign(running_.size(), false);
-    lost("it does not answer");
+    if (spoke_) return lost(comm::launch::job_ended, "is lost with its host " + name_ + ": it does not answer");
+    lost(0, "was not started: host " + name_ + " has not answered"); // the exit code is that of what ended the job
 }
 
 } // namespace halocline::app

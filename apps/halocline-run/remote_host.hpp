@@ -28,6 +28,8 @@ class remote_host final : public host {
     void signal(int number) override;
     [[nodiscard]] int running() const override;
     [[nodiscard]] std::string unfinished() const override;
+    /// Gives up on ranks whose agent has not spoken. If it starts them all the same, they end with its connection.
+    void survivors_end() override;
     void abandon() override;
     [[nodiscard]] std::string name() const override { return name_; }
     /// Why there is no agent, or why it can't start the ranks: bad input of the user.
@@ -43,7 +45,8 @@ class remote_host final : public host {
     void rank_ended(int rank, const ending& how);
     /// The shell has ended, and so has the agent.
     void gone();
-    void lost(const std::string& why);
+    /// The ranks that run have ended like this.
+    void lost(int code, const std::string& text);
 
     std::string name_, shell_, trouble_;
     rank_events& events_;

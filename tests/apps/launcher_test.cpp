@@ -15,6 +15,7 @@
 #include <sstream>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include <fcntl.h>
 #include <sched.h>
@@ -58,11 +59,48 @@ TEST(Launcher, EndsAJobWhoseOutputIsNotReadAndKeepsLittleOfIt) {
 
 TEST(Launcher, NamesARankOfAnotherHostThatItKills) {
     const scratch_folder scratch;
-    const auto run = run_command(on_two_hosts(scratch) + "-- sh -c 'if [ $HALOCLINE_RANK = 1 ]; then kill -9 $$; fi; "
-                                                         "while :; do :; done'");
+    const std::string there = scratch / "there";
+    const auto run =
+        run_command(on_two_hosts(scratch) + "-- sh -c 'if [ $HALOCLINE_RANK = 1 ]; then until [ -e " + there +
+                    " ]; do sleep 0.02; done; kill -9 $$; fi; echo >" + there + "; while :; do :; done'");
 
     EXPECT_TRUE(contains(run.err, ") died of signal 9; not ended ")) << run.err;
     EXPECT_TRUE(contains(run.err, "killed now: rank 0 on A\n")) << run.err;
+}
+
+/// As ssh does that waits for its ProxyCommand.
+std::string shell_that_hangs_for_gone(const scratch_folder& scratch) {
+    return shell_script(scratch, "shell",
+                        "[ $1 = gone ] || { shift; exec \"$@\"; }\nsleep 1000 &\necho $! >" + (scratch / "child") +
+                            ".tmp\nmv " + (scratch / "child") + ".tmp " + (scratch / "child") + "\nwait\n");
+}
+
+TEST(Launcher, ARemoteShellThatDoesNotAnswerEndsWithTheJobAndWithWhatItHasStarted) {
+    const scratch_folder scratch;
+    const std::string child = scratch / "child";
+    const auto run =
+        shell(bin + "halocline-run --remote-shell " + shell_that_hangs_for_gone(scratch) +
+              " --hosts gone:2 -- true & until [ -e " + child + " ]; do sleep 0.02; done; kill -TERM $!; wait $!");
+
+    EXPECT_EQ(run.exit_code, 128 + SIGTERM);
+    EXPECT_EQ(run.err, "halocline-run: rank 0 was not started: host gone has not answered\n");
+    std::string of_child = read_text(child);
+    of_child.pop_back();
+    EXPECT_TRUE(becomes_true([&] { return read_text("/proc/" + of_child + "/cmdline").empty(); }));
+}
+
+TEST(Launcher, ARemoteShellThatDoesNotAnswerIsNotWaitedForOnceARankHasFailed) {
+    const scratch_folder scratch;
+    const std::string launch = bin + "halocline-run --remote-shell " + shell_that_hangs_for_gone(scratch) +
+                               " --hosts there:1,gone:1 -- sh -c ";
+    for (const auto& [end, code] : {std::pair("exit 7", 7), std::pair("kill -SEGV $$", 128 + SIGSEGV)}) {
+        const auto run = run_command(launch + "'ulimit -c 0; " + end + "'");
+
+        EXPECT_EQ(run.exit_code, code) << run.err;
+        EXPECT_TRUE(contains(run.err, "halocline-run: rank 1 was not started: host gone has not answered\n"))
+            << run.err;
+        EXPECT_FALSE(contains(run.err, "killed now")) << run.err;
+    }
 }
 
 /// A batch system signals all processes of its job, so an agent, too: their parent.
