@@ -34,9 +34,11 @@ constexpr const char* usage =
     "Runs the ranks of a program as processes, of this host or of several.\n"
     "\n"
     "  -n N                number of ranks\n"
-    "  --hosts LIST        hosts with their numbers of ranks; ranks are numbered in that order\n"
-    "  --remote-shell CMD  how a host is reached; {host} in it stands for its name, which comes last otherwise\n"
-    "                      (default: ssh -o BatchMode=yes ...); this program must lie there under the same path\n"
+    "  --hosts LIST        hosts with their numbers of ranks; ranks are numbered in that order. An IPv6 address has\n"
+    "                      brackets: [2001:db8::10]:2\n"
+    "  --remote-shell CMD  how a host is reached: words with blanks between them, no quotes; {host} in it stands\n"
+    "                      for its name, which comes last otherwise (default: ssh -o BatchMode=yes ...); this\n"
+    "                      program must lie there under the same path\n"
     "  --network NET       where ranks of several hosts meet: interface, address or a.b.c.d/n of each host\n"
     "                      (default: the first network in which every host has an address of its own)\n"
     "  --config FILE       the ranks' transports, deadlines, ... : [comm] and [faults] of configs/demo.toml;\n"
@@ -78,24 +80,39 @@ T number(std::string_view option, const std::string& text, T least, T most) {
     return value;
 }
 
+/// "nodeA:2", "nodeA", "[2001:db8::10]:2"; `option` begins messages.  Err: input_error.
+host_share read_host(const std::string& option, const std::string& item) {
+    const std::size_t colon = item.find(':', item.starts_with("[") ? item.find(']') : 0);
+    host_share h{item.substr(0, colon)};
+    if (colon != item.rfind(':') && colon != std::string::npos)
+        throw input_error(option + ": '" + item +
+                          "' has several colons; an address is expected in brackets, as in [2001:db8::10]:2");
+    if (colon != std::string::npos) h.ranks = number<int>(option + ":", item.substr(colon + 1), 1, most_ranks);
+    if (h.name.starts_with("[") && h.name.ends_with("]")) h.name = h.name.substr(1, h.name.size() - 2);
+    if (h.name.find_first_of("{}[] \t\n") != std::string::npos)
+        throw input_error(option + ": the name '" + h.name +
+                          "' has a brace, a bracket or a blank; names are expected, as in nodeA:2,nodeB:2");
+    if (h.name.empty() || h.name.starts_with("-"))
+        throw input_error(option + ": names with numbers of ranks are expected, as in nodeA:2,nodeB:2");
+    return h;
+}
+
 std::vector<host_share> read_hosts(const std::string& list) {
     std::vector<host_share> hosts;
     std::istringstream in(list);
-    for (std::string item; std::getline(in, item, ',');) {
-        host_share& h = hosts.emplace_back();
-        const std::size_t colon = item.rfind(':');
-        h.name = item.substr(0, colon);
-        if (colon != std::string::npos)
-            h.ranks = number<int>("--hosts " + list + ":", item.substr(colon + 1), 1, most_ranks);
-        if (h.name.find_first_of("{} \t\n") != std::string::npos)
-            throw input_error("--hosts " + list + ": the name '" + h.name +
-                              "' has a brace or a blank; names are expected, as in nodeA:2,nodeB:2");
-        if (h.name.empty() || h.name.starts_with("-")) {
-            throw input_error("--hosts " + list + ": names with numbers of ranks are expected, as in nodeA:2,nodeB:2");
-        }
-    }
+    for (std::string item; std::getline(in, item, ',');) hosts.push_back(read_host("--hosts " + list, item));
     if (hosts.empty()) throw input_error("--hosts needs names, as in nodeA:2,nodeB:2");
     return hosts;
+}
+
+/// Err: input_error: no word, or one that a shell would understand in another way.
+std::string checked_shell(const std::string& command) {
+    if (command.find_first_not_of(" \t\n") == std::string::npos)
+        throw input_error("--remote-shell is empty; 'ssh {host}' would do");
+    if (command.find_first_of("'\"\\") != std::string::npos)
+        throw input_error("--remote-shell " + command +
+                          ": quotes and backslashes have no meaning here; put the command into a script");
+    return command;
 }
 
 /// The file's absolute name; errors in it are reported once, before any rank starts.  Err: input_error.
@@ -133,7 +150,7 @@ std::size_t read_options(launch_settings& s, std::vector<std::string> words) {
     const auto read_ranks = [&](const std::string& text) { s.ranks = number<int>("-n", text, 1, most_ranks); };
     CLI::Option *const n = add("-n", read_ranks), *const np = add("--np", read_ranks);
     add("--hosts", [&](const std::string& list) { s.hosts = read_hosts(list); });
-    add("--remote-shell", [&](const std::string& command) { s.remote_shell = command; });
+    add("--remote-shell", [&](const std::string& command) { s.remote_shell = checked_shell(command); });
     add("--network", [&](const std::string& network) { comm::check_network(s.network = network); });
     add("--config", [&](const std::string& file) { s.config = checked_config(file); });
     add("--timeout", [&](const std::string& text) { s.timeout = number<double>("--timeout", text, 0.001, 1e9); });
@@ -167,9 +184,12 @@ std::size_t read_options(launch_settings& s, std::vector<std::string> words) {
 
 launch_settings parse(int argc, char** argv) {
     launch_settings s;
-    s.remote_shell = ssh;
     s.command.assign(argv + argc - read_options(s, {argv + 1, argv + argc}), argv + argc); // word for word
     if (!s.command.empty() && s.command[0] == "--") s.command.erase(s.command.begin());
+    if (!s.remote_shell.empty() && s.hosts.empty())
+        throw input_error(
+            "--remote-shell: on which hosts? --hosts A:2,B:2 is missing; without it all ranks are on this one");
+    if (s.remote_shell.empty()) s.remote_shell = ssh;
     int on_hosts = 0;
     for (const host_share& h : s.hosts) on_hosts += h.ranks;
     if (s.ranks == 0) s.ranks = on_hosts;

@@ -172,11 +172,42 @@ TEST(Programs, ABlankInTheLaunchersPathIsNamedWhereTheRemoteShellSplitsIt) {
 }
 
 TEST(Programs, HostsWithBracesOrBlanksInTheirNamesAreRefused) {
-    for (const std::string name : {"{host}", "a b", "a "}) {
+    for (const std::string name : {"{host}", "a b", "a ", "n[1-3]", "[[::1]]"}) {
         const auto run = run_command("timeout 20 " + bin + "halocline-run --hosts '" + name + ":1,b:1' -- true");
 
-        expect_one_error(run, 2, ": the name '" + name + "' has a brace or a blank; names are expected");
+        const std::string says = ": the name '" + (name == "[[::1]]" ? "[::1]" : name);
+        expect_one_error(run, 2, says + "' has a brace, a bracket or a blank; names are expected");
     }
+}
+
+TEST(Programs, AddressesOfHostsHaveBrackets) {
+    const scratch_folder scratch;
+    const std::string shell =
+        shell_script(scratch, "shell", "echo $1 >>" + (scratch / "names") + "\nshift\nexec \"$@\"\n");
+    const std::string launch = bin + "halocline-run --remote-shell " + shell + " --hosts ";
+
+    const auto run = run_command(launch + "'[fd00::7:2]:2,[::1],10.0.0.1:1' -- echo");
+
+    EXPECT_EQ(run.out, "\n\n\n\n") << run.err;
+    const std::string names = read_text(scratch / "names");
+    for (const char* name : {"fd00::7:2\n", "::1\n", "10.0.0.1\n"}) EXPECT_TRUE(contains(names, name)) << names;
+    for (const std::string address : {"2001:db8::10", "::1", "fd00::7:2", "[::1]:2:3"})
+        expect_one_error(run_command(launch + "'" + address + "' -- true"), 2,
+                         "--hosts " + address + ": '" + address + "' has several colons; an address is expected in br");
+    for (const std::string empty : {"[]", "[]:2", ":2"})
+        expect_one_error(run_command(launch + "'" + empty + "' -- true"), 2,
+                         ": names with numbers of ranks are expected");
+}
+
+TEST(Programs, RemoteShellsWithQuotesOrWithoutHostsAreRefused) {
+    const std::string launch = bin + "halocline-run ", remote = "--remote-shell ";
+    for (const std::string command :
+         {"\"ssh -o \\\"ProxyCommand=nc %h %p\\\" {host}\"", "\"ssh -i 'my key'\"", "'ssh\\ -4'"})
+        expect_one_error(run_command(launch + remote + command + " --hosts a:1 -- true"), 2,
+                         ": quotes and backslashes have no meaning here; put the command into a script");
+    expect_one_error(run_command(launch + remote + "' ' --hosts a:1 -- true"), 2, "--remote-shell is empty");
+    expect_one_error(run_command(launch + remote + "\"docker exec -i {host}\" -n 2 -- true"), 2,
+                     "--remote-shell: on which hosts? --hosts A:2,B:2 is missing");
 }
 
 /// A rank's exit code says nothing of signals, however large it is.
