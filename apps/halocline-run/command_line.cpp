@@ -7,6 +7,7 @@
 #include <halocline/base/version.h>
 #include <halocline/comm/detail/launch.hpp>
 #include <halocline/comm/option_keys.hpp>
+#include <halocline_app/flag_count.hpp>
 
 #include <CLI/CLI.hpp>
 
@@ -163,10 +164,8 @@ std::size_t read_options(launch_settings& s, std::vector<std::string> words) {
     std::ranges::reverse(words); // the parser takes them from the back
     try {
         cli.parse(std::move(words));
-    } catch (const CLI::ArgumentMismatch& wrong) { // "-n: 1 required TEXT missing", "-n: At Most 1 required but …"
-        const std::string what = wrong.what();
-        throw input_error(what.substr(0, what.find(':')) +
-                          (what.ends_with("missing") ? " needs a value" : " is given once") + see_help);
+    } catch (const CLI::ArgumentMismatch& wrong) {
+        throw input_error(describe(wrong) + see_help);
     } catch (const CLI::ParseError& wrong) {
         throw input_error(std::string(wrong.what()) + see_help);
     }
