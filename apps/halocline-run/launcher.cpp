@@ -17,8 +17,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <poll.h>
+#include <sstream>
 #include <sys/wait.h>
+#include <system_error>
 #include <unistd.h>
 #include <utility>
 
@@ -30,6 +33,20 @@ namespace {
 
 /// Does that signal end a rank by somebody's wish?
 bool is_interruption(int signal) { return signal == SIGINT || signal == SIGTERM || signal == SIGQUIT; }
+
+/// The absolute name of the program that execvp() would run here: $PATH on another host may lack its folder. As given
+/// if there is none, or if it has a slash.
+std::string program_here(const std::string& name) {
+    if (name.find('/') != std::string::npos) return name;
+    const char* const path = std::getenv("PATH");
+    std::istringstream folders(path != nullptr ? path : "/bin:/usr/bin");
+    for (std::string folder; std::getline(folders, folder, ':');) {
+        std::error_code none;
+        const auto file = std::filesystem::absolute(folder.empty() ? "." : folder, none) / name;
+        if (std::filesystem::is_regular_file(file, none) && access(file.c_str(), X_OK) == 0) return file.string();
+    }
+    return name;
+}
 
 } // namespace
 
@@ -82,6 +99,7 @@ void launcher::start() {
         here->start();
         add(std::move(here), plan);
     }
+    plan.command[0] = program_here(plan.command[0]);
     for (const host_share& h : settings_.hosts) {
         plan.count = h.ranks;
         auto there = std::make_unique<remote_host>(h.name, settings_.remote_shell, plan, *this, before_);

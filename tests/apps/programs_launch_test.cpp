@@ -171,6 +171,20 @@ TEST(Programs, ABlankInTheLaunchersPathIsNamedWhereTheRemoteShellSplitsIt) {
         << run.err;
 }
 
+TEST(Programs, AProgramOnOtherHostsIsTheOneThatPathLeadsToHere) {
+    const scratch_folder scratch;
+    const std::string remote_shell = shell_script(scratch, "shell", "shift\nexec env PATH=/nowhere \"$@\"\n");
+    std::filesystem::create_directory(scratch / "tools");
+    shell_script(scratch, "tools/say-hello", "echo hello\n");
+
+    for (const std::string& folder : {scratch / "tools", std::string("tools")}) {
+        const auto run = shell("cd " + (scratch / "") + "; PATH=" + folder + ":$PATH; " + bin +
+                               "halocline-run --remote-shell " + remote_shell + " --hosts A:1 -- say-hello");
+
+        EXPECT_EQ(run.out, "hello\n") << folder << run.err;
+    }
+}
+
 TEST(Programs, HostsWithBracesOrBlanksInTheirNamesAreRefused) {
     for (const std::string name : {"{host}", "a b", "a ", "n[1-3]", "[[::1]]"}) {
         const auto run = run_command("timeout 20 " + bin + "halocline-run --hosts '" + name + ":1,b:1' -- true");
