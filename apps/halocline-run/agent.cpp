@@ -2,6 +2,7 @@
 #include "agent.hpp"
 
 #include "byte_queue.hpp"
+#include "environment.hpp"
 #include "frames.hpp"
 #include "local_ranks.hpp"
 #include "watched_signals.hpp"
@@ -12,7 +13,6 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <memory>
@@ -105,10 +105,7 @@ class agent final : public rank_events {
     void start(const std::string& bytes) {
         try {
             auto [plan, folder, variables] = from_wire<frames::start_order>(bytes);
-            for (const std::string& v : variables) {
-                const std::size_t equals = v.find('=');
-                setenv(v.substr(0, equals).c_str(), v.substr(equals + 1).c_str(), 1);
-            }
+            set_variables(variables);
             plan.output = output_[1];
             if (chdir(folder.c_str()) != 0) throw error("cannot go to '" + folder + "': " + std::strerror(errno));
             ranks_ = std::make_unique<local_ranks>(std::move(plan), *this, before_);

@@ -12,10 +12,13 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <sstream>
 #include <string_view>
@@ -36,7 +39,7 @@ constexpr const char* usage =
     "\n"
     "  -n N                number of ranks\n"
     "  --hosts LIST        hosts with their numbers of ranks; ranks are numbered in that order. An IPv6 address has\n"
-    "                      brackets: [2001:db8::10]:2\n"
+    "                      brackets: [2001:db8::10]:2. @FILE: the lines of that file, without comments (#)\n"
     "  --remote-shell CMD  how a host is reached: words with blanks between them, no quotes; {host} in it stands\n"
     "                      for its name, which comes last otherwise (default: ssh -o BatchMode=yes ...); this\n"
     "                      program must lie there under the same path\n"
@@ -44,6 +47,8 @@ constexpr const char* usage =
     "                      (default: the first network in which every host has an address of its own)\n"
     "  --config FILE       the ranks' transports, deadlines, ... : [comm] and [faults] of configs/demo.toml;\n"
     "                      the same as HALOCLINE_CONFIG=FILE\n"
+    "  --env NAME[=VALUE]  a variable of the ranks, by default with the value that it has here; may be given several\n"
+    "                      times\n"
     "  --timeout S         end the job after S seconds, exit code 3\n"
     "  --bind              give each rank of a host a core of its own, or a hardware thread of one, as many as\n"
     "                      $OMP_NUM_THREADS says; an error if there are not enough that no other job has\n"
@@ -54,7 +59,8 @@ constexpr const char* usage =
     "\n"
     "On one host rank 0 reads standard input. Other hosts get the working directory and the variables HALOCLINE_*, "
     "OMP_*,\n"
-    "FI_* and LD_LIBRARY_PATH. SIGINT, SIGTERM, SIGHUP and SIGQUIT go to all ranks and end the job, SIGUSR1 and\n"
+    "FI_* and LD_LIBRARY_PATH, and those of --env. SIGINT, SIGTERM, SIGHUP and SIGQUIT go to all ranks and end the "
+    "job, SIGUSR1 and\n"
     "SIGUSR2 go to all ranks and end nothing, but for those that it was started to ignore (nohup).\n"
     "When a rank fails, the others have 2 seconds,\n"
     "on several hosts 8, to say why and end. Exit code: that of the first rank that failed (128 + signal if a signal "
@@ -98,12 +104,44 @@ host_share read_host(const std::string& option, const std::string& item) {
     return h;
 }
 
-std::vector<host_share> read_hosts(const std::string& list) {
+/// The lines of a file of hosts as a list, without comments.  Err: input_error.
+std::string hosts_in(const std::string& option, const std::string& file) {
+    std::ifstream in(file);
+    if (!in) throw input_error(option + ": can't be read: " + std::strerror(errno));
+    std::string list;
+    for (std::string line; std::getline(in, line);) {
+        line.erase(std::min(line.find('#'), line.size()));
+        line.erase(line.find_last_not_of(" \t\r") + 1);
+        line.erase(0, line.find_first_not_of(" \t"));
+        if (!line.empty()) list += (list.empty() ? "" : ",") + line;
+    }
+    return list;
+}
+
+std::vector<host_share> read_hosts(const std::string& given) {
+    const std::string option = "--hosts " + given;
     std::vector<host_share> hosts;
-    std::istringstream in(list);
-    for (std::string item; std::getline(in, item, ',');) hosts.push_back(read_host("--hosts " + list, item));
-    if (hosts.empty()) throw input_error("--hosts needs names, as in nodeA:2,nodeB:2");
+    std::istringstream in(given.starts_with("@") ? hosts_in(option, given.substr(1)) : given);
+    for (std::string item; std::getline(in, item, ',');) {
+        const host_share h = read_host(option, item);
+        if (!hosts.empty() && hosts.back().name == h.name)
+            hosts.back().ranks += h.ranks; // a batch system's file may have a line for each rank
+        else
+            hosts.push_back(h);
+    }
+    if (hosts.empty()) throw input_error(option + ": names are expected, as in nodeA:2,nodeB:2");
     return hosts;
+}
+
+/// "NAME=value", also of "NAME" alone, which has its value here.  Err: input_error.
+std::string read_variable(const std::string& text) {
+    const std::size_t equals = text.find('=');
+    if (text.empty() || equals == 0) throw input_error("--env '" + text + "': expected NAME, or NAME=VALUE");
+    if (equals != std::string::npos) return text;
+    const char* const value = std::getenv(text.c_str());
+    if (value == nullptr)
+        throw input_error("--env " + text + ": there is no such variable here; NAME=VALUE would give it a value");
+    return text + "=" + value;
 }
 
 /// Err: input_error: no word, or one that a shell would understand in another way.
@@ -133,7 +171,7 @@ void look_ahead(const CLI::App& cli, const std::vector<std::string>& words) {
     for (std::size_t i = 0; i < words.size() && words[i].starts_with("-") && words[i] != "--"; ++i) {
         if (words[i] == "-h" || words[i] == "--help") print_and_exit(usage);
         if (words[i] == "--version") print_and_exit("halocline-run " HALOCLINE_VERSION "\n");
-        if (words[i].ends_with("="))
+        if (words[i].find('=') == words[i].size() - 1)
             throw input_error(words[i].substr(0, words[i].size() - 1) + " needs a value" + see_help);
         const CLI::Option* const option = cli.get_option_no_throw(words[i]);
         if (option != nullptr && option->get_items_expected_min() > 0) ++i; // its value
@@ -152,6 +190,7 @@ std::size_t read_options(launch_settings& s, std::vector<std::string> words) {
     CLI::Option *const n = add("-n", read_ranks), *const np = add("--np", read_ranks);
     add("--hosts", [&](const std::string& list) { s.hosts = read_hosts(list); });
     add("--remote-shell", [&](const std::string& command) { s.remote_shell = checked_shell(command); });
+    add("--env", [&](const std::string& text) { s.variables.push_back(read_variable(text)); })->trigger_on_parse();
     add("--network", [&](const std::string& network) { comm::check_network(s.network = network); });
     add("--config", [&](const std::string& file) { s.config = checked_config(file); });
     add("--timeout", [&](const std::string& text) { s.timeout = number<double>("--timeout", text, 0.001, 1e9); });

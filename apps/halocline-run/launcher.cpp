@@ -2,6 +2,7 @@
 #include "launcher.hpp"
 
 #include "control/wire.hpp"
+#include "environment.hpp"
 #include "local_ranks.hpp"
 #include "remote_host.hpp"
 #include "watched_signals.hpp"
@@ -95,6 +96,7 @@ void launcher::start() {
     if (settings_.hosts.empty()) {
         plan.count = settings_.ranks;
         plan.reads_input = true;
+        set_variables(settings_.variables);
         auto here = std::make_unique<local_ranks>(plan, *this, before_);
         here->start();
         add(std::move(here), plan);
@@ -102,7 +104,8 @@ void launcher::start() {
     plan.command[0] = program_here(plan.command[0]);
     for (const host_share& h : settings_.hosts) {
         plan.count = h.ranks;
-        auto there = std::make_unique<remote_host>(h.name, settings_.remote_shell, plan, *this, before_);
+        auto there =
+            std::make_unique<remote_host>(h.name, settings_.remote_shell, settings_.variables, plan, *this, before_);
         remote_.push_back(there.get());
         add(std::move(there), plan);
         plan.first += h.ranks;

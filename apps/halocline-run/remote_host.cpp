@@ -57,8 +57,8 @@ std::vector<std::string> words_of(const std::string& shell, const std::string& h
     return words;
 }
 
-/// The variables passed to ranks on other hosts.
-std::vector<std::string> variables() {
+/// The variables passed to ranks on other hosts without being asked for.
+std::vector<std::string> usual_variables() {
     std::vector<std::string> chosen;
     for (char** v = environ; *v != nullptr; ++v) {
         const std::string_view text(*v);
@@ -71,12 +71,13 @@ std::vector<std::string> variables() {
 
 } // namespace
 
-remote_host::remote_host(std::string host_name, const std::string& shell, const group_plan& plan, rank_events& events,
-                         const sigset_t& signals)
+remote_host::remote_host(std::string host_name, const std::string& shell, const std::vector<std::string>& variables,
+                         const group_plan& plan, rank_events& events, const sigset_t& signals)
     : name_(std::move(host_name)), events_(events), first_(plan.first),
       running_(static_cast<std::size_t>(plan.count), true) {
     const std::vector<std::string> words = words_of(shell, name_);
-    const frames::start_order order{plan, working_directory(), variables()};
+    frames::start_order order{plan, working_directory(), usual_variables()};
+    order.variables.insert(order.variables.end(), variables.begin(), variables.end()); // these override
     for (const std::string& w : words) shell_ += (shell_.empty() ? "" : " ") + w;
     std::array<int, 2> pair{};
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) != 0) {

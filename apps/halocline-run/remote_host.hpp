@@ -13,10 +13,11 @@ namespace halocline::app {
 
 class remote_host final : public host {
   public:
-    /// shell: a command line in which "{host}" stands for the name; without it the name is appended.
+    /// shell: a command line in which "{host}" stands for the name; without it the name is appended.  variables: more of
+    /// them for the ranks, "NAME=value".
     /// Err: input_error.
-    remote_host(std::string host_name, const std::string& shell, const group_plan& plan, rank_events& events,
-                const sigset_t& signals);
+    remote_host(std::string host_name, const std::string& shell, const std::vector<std::string>& variables,
+                const group_plan& plan, rank_events& events, const sigset_t& signals);
     ~remote_host() override;
     remote_host(const remote_host&) = delete;
     remote_host& operator=(const remote_host&) = delete;

@@ -6,6 +6,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <utility>
 
@@ -211,6 +212,45 @@ TEST(Programs, AddressesOfHostsHaveBrackets) {
     for (const std::string empty : {"[]", "[]:2", ":2"})
         expect_one_error(run_command(launch + "'" + empty + "' -- true"), 2,
                          ": names with numbers of ranks are expected");
+}
+
+TEST(Programs, HostsMayStandInAFile) {
+    const scratch_folder scratch;
+    const std::string remote_shell =
+        shell_script(scratch, "shell", "echo $1 >>" + (scratch / "names") + "\nshift\nexec \"$@\"\n");
+    const std::string launch = bin + "halocline-run --remote-shell " + remote_shell + " --hosts @" + (scratch / "");
+    std::ofstream(scratch / "hosts") << "# four\nA:1\n\n  B  # one rank\r\nC:2,A\nA\n";
+    std::ofstream(scratch / "none") << "# A:1\n";
+    std::ofstream(scratch / "blank") << "A slots=2\n";
+
+    const auto run = shell(launch + "hosts -- sh -c \"echo \\$HALOCLINE_RANK of \\$HALOCLINE_SIZE\" | sort; sort " +
+                           (scratch / "names") + " >&2");
+
+    EXPECT_EQ(run.out, "0 of 6\n1 of 6\n2 of 6\n3 of 6\n4 of 6\n5 of 6\n");
+    EXPECT_EQ(run.err, "A\nA\nB\nC\n"); // equal names in a row are one host
+    expect_one_error(run_command(launch + "none -- true"), 2, "none: names are expected, as in nodeA:2,nodeB:2");
+    expect_one_error(run_command(launch + "nowhere -- true"), 2, "nowhere: can't be read: No such file or directory");
+    expect_one_error(run_command(launch + "blank -- true"), 2, "blank: the name 'A slots=2' has a brace, a bracket or");
+}
+
+/// As one on another host, the shell keeps no variable.
+TEST(Programs, VariablesAreGivenToRanksHereAndElsewhere) {
+    const scratch_folder scratch;
+    const std::string remote_shell = shell_script(scratch, "shell", "shift\nexec env -i PATH=\"$PATH\" \"$@\"\n");
+    const std::string given = "export PASSED=b LEFT=c OMP_NUM_THREADS=3; ",
+                      flags = " --env GIVEN=a=1 --env PASSED --env=EMPTY= --env OMP_NUM_THREADS=1",
+                      show = " -- sh -c \"echo \\$GIVEN \\$PASSED \\${EMPTY-unset} \\$OMP_NUM_THREADS \\$LEFT\"";
+    const auto here = shell(given + bin + "halocline-run -n 1" + flags + show);
+    const auto there =
+        shell(given + bin + "halocline-run --remote-shell " + remote_shell + " --hosts A:1" + flags + show);
+
+    EXPECT_EQ(here.out, "a=1 b 1 c\n") << here.err;
+    EXPECT_EQ(there.out, "a=1 b 1\n") << there.err;
+    for (const std::string wrong : {"=a", "\"\""})
+        expect_one_error(run_command(bin + "halocline-run -n 1 --env " + wrong + " -- true"), 2,
+                         "': expected NAME, or NAME=VALUE");
+    expect_one_error(run_command("env -u ABSENT " + bin + "halocline-run -n 1 --env ABSENT -- true"), 2,
+                     "--env ABSENT: there is no such variable here");
 }
 
 TEST(Programs, RemoteShellsWithQuotesOrWithoutHostsAreRefused) {
