@@ -5,18 +5,17 @@
 #include "environment.hpp"
 #include "frames.hpp"
 #include "local_ranks.hpp"
+#include "read_pipe.hpp"
 #include "watched_signals.hpp"
 
 #include <halocline/base/error.hpp>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <fcntl.h>
 #include <memory>
-#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <utility>
@@ -64,7 +63,7 @@ class agent final : public rank_events {
         pass_on_output(); // its output must be passed on before its end
         frames::append(outgoing_, frames::ended, to_wire(frames::end_of_rank{rank, how}));
     }
-    void printed(std::string_view) override {}
+    void printed(std::string_view text) override { frames::append(outgoing_, frames::output, text); }
     [[nodiscard]] bool has_room() const override { return outgoing_.size() <= most_output; }
 
   private:
@@ -115,18 +114,8 @@ class agent final : public rank_events {
         }
     }
 
-    /// What is in the pipe now: ranks that print all the time would never let it become empty.
     void pass_on_output() {
-        std::array<char, 4096> buffer;
-        int left = 0;
-        if (ioctl(output_[0], FIONREAD, &left) != 0) return;
-        while (left > 0) {
-            const std::size_t most = std::min(buffer.size(), static_cast<std::size_t>(left));
-            const ssize_t n = ::read(output_[0], buffer.data(), most);
-            if (n <= 0) return;
-            frames::append(outgoing_, frames::output, {buffer.data(), static_cast<std::size_t>(n)});
-            left -= static_cast<int>(n);
-        }
+        read_pipe(output_[0], [&](std::string_view text) { printed(text); });
     }
 
     void reap() {

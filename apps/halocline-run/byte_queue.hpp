@@ -16,6 +16,8 @@ namespace halocline::app {
 
 /// So much of what ranks have printed may wait in the launcher, and in each agent: then its source waits, too.
 inline constexpr std::size_t most_output = 1 << 20;
+/// So much of a line waits for its end.
+inline constexpr std::size_t longest_line = 65536;
 
 class byte_queue : public comm::byte_queue {
   public:

@@ -49,6 +49,7 @@ constexpr const char* usage =
     "                      the same as HALOCLINE_CONFIG=FILE\n"
     "  --env NAME[=VALUE]  a variable of the ranks, by default with the value that it has here; may be given several\n"
     "                      times\n"
+    "  --label             begin each line that a rank prints with its number: '3: text'\n"
     "  --timeout S         end the job after S seconds, exit code 3\n"
     "  --bind              give each rank of a host a core of its own, or a hardware thread of one, as many as\n"
     "                      $OMP_NUM_THREADS says; an error if there are not enough that no other job has\n"
@@ -57,16 +58,15 @@ constexpr const char* usage =
     "  --no-bind           don't\n"
     "  --help, --version\n"
     "\n"
-    "On one host rank 0 reads standard input. Other hosts get the working directory and the variables HALOCLINE_*, "
+    "On one host rank 0 reads standard input. Other hosts get the working directory, the variables HALOCLINE_*, "
     "OMP_*,\n"
     "FI_* and LD_LIBRARY_PATH, and those of --env. SIGINT, SIGTERM, SIGHUP and SIGQUIT go to all ranks and end the "
-    "job, SIGUSR1 and\n"
-    "SIGUSR2 go to all ranks and end nothing, but for those that it was started to ignore (nohup).\n"
-    "When a rank fails, the others have 2 seconds,\n"
-    "on several hosts 8, to say why and end. Exit code: that of the first rank that failed (128 + signal if a signal "
-    "ended\n"
-    "it, but 3 if a rank that outlived it reported the loss, or if a host was lost); 2 for bad arguments, or a host\n"
-    "that can't be reached; 0 if all ranks ended well.\n";
+    "job,\n"
+    "SIGUSR1 and SIGUSR2 go to all ranks and end nothing, but for those that it was started to ignore (nohup).\n"
+    "When a rank fails, the others have 2 seconds, on several hosts 8, to say why and end. Exit code: that of the\n"
+    "first rank that failed (128 + signal if a signal ended it, but 3 if a rank that outlived it reported the loss, "
+    "or\n"
+    "if a host was lost); 2 for bad arguments, or a host that can't be reached; 0 if all ranks ended well.\n";
 
 [[noreturn]] void print_and_exit(const char* text) {
     if (std::fputs(text, stdout) >= 0 && std::fflush(stdout) == 0) std::exit(0);
@@ -196,7 +196,8 @@ std::size_t read_options(launch_settings& s, std::vector<std::string> words) {
     add("--timeout", [&](const std::string& text) { s.timeout = number<double>("--timeout", text, 0.001, 1e9); });
     CLI::Option *const bind = cli.add_flag_callback("--bind", [&] { s.bind = binding::demanded; }),
                        *const no_bind = cli.add_flag_callback("--no-bind", [&] { s.bind = binding::none; });
-    for (CLI::Option* const flag : {bind, no_bind}) flag->multi_option_policy(CLI::MultiOptionPolicy::Throw);
+    CLI::Option* const label = cli.add_flag_callback("--label", [&] { s.label = true; });
+    for (CLI::Option* const flag : {bind, no_bind, label}) flag->multi_option_policy(CLI::MultiOptionPolicy::Throw);
 
     std::ranges::replace(words, "-np", "--np"); // MPI launchers accept it; for CLI11 it would be -n with the value p
     look_ahead(cli, words);

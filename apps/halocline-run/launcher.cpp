@@ -92,6 +92,7 @@ void launcher::start() {
     group_plan plan;
     plan.total = settings_.ranks;
     plan.bind = settings_.bind;
+    plan.label = settings_.label;
     plan.command = settings_.command;
     if (settings_.hosts.empty()) {
         plan.count = settings_.ranks;
@@ -374,7 +375,7 @@ void launcher::end_leftovers() {
     }
 }
 
-// Output of ranks on other hosts.
+// Output that passes through the launcher.
 
 void launcher::printed(std::string_view text) {
     if (lost_output_ == 0) output_.append(text);

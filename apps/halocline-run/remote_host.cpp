@@ -22,8 +22,6 @@ namespace halocline::app {
 
 namespace {
 
-constexpr std::size_t longest_line = 65536; // of those that are kept together
-
 std::string working_directory() {
     std::error_code failed;
     const std::filesystem::path path = std::filesystem::current_path(failed);
