@@ -186,7 +186,7 @@ TEST(Programs, AProgramOnOtherHostsIsTheOneThatPathLeadsToHere) {
     }
 }
 
-TEST(Programs, HostsWithBracesOrBlanksInTheirNamesAreRefused) {
+TEST(Programs, HostsWithBracesBracketsOrBlanksInTheirNamesAreRefused) {
     for (const std::string name : {"{host}", "a b", "a ", "n[1-3]", "[[::1]]"}) {
         const auto run = run_command("timeout 20 " + bin + "halocline-run --hosts '" + name + ":1,b:1' -- true");
 

@@ -209,10 +209,10 @@ TEST(Programs, AFileUnderStandardOutputThatMayNotGrowIsAnError) {
 TEST(Programs, AnOutputThatIsLargerThanFilesMayBeIsToldBeforeTheWork) {
     const scratch_folder scratch;
     for (const std::string limited : {"0", "1"}) {
-        const auto run =
-            shell("export HALOCLINE_COMM_SLAB_GIB=0.03; " + bin +
-                  "halocline-run -n 2 -- sh -c \"[ \\$HALOCLINE_RANK = " + limited + " ] && ulimit -f 65536; exec " +
-                  bin + "generate_gauge --grid 16.16.16.16 --output " + (scratch / "x") + "\"");
+        const auto run = shell(
+            "export HALOCLINE_COMM_SLAB_GIB=0.03; " + bin +
+            "halocline-run -n 2 -- sh -c \"[ \\$HALOCLINE_RANK = " + limited + " ] && ulimit -f 65536; exec " + bin +
+            "generate_gauge --grid 16.16.16.16 --thermalisation 0 --sweeps 0 --output " + (scratch / "x") + "\"");
 
         expect_one_error(run, 2, "--output " + (scratch / "x") + ": can't be written: it takes up to 37765120 bytes, ");
         EXPECT_TRUE(contains(run.err, "and a file of rank " + limited + " on ")) << run.err;
