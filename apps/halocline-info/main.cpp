@@ -126,14 +126,16 @@ int info(program& p, int argc, const char* const* argv) {
     add_text_flag(cli, "--transport", transport, "LIST", "in order of preference, like shm,mpi");
     p.parse(cli, argc, argv);
 
+    // First: where no job can be made, they may show why.
+    print_build(p);
+    print_machine(p);
+
     settings_reader reader;
     reader.read_surroundings(config, config::other_sections::left_alone);
     if (!transport.empty()) reader.set("comm.transports", transport, "--transport");
     reader.check();
     const comm::job& j = p.join(job_options_of(reader.values()));
 
-    print_build(p);
-    print_machine(p);
     print_job(p, j);
     print_settings(p, reader);
     return exit_success;

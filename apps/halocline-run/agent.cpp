@@ -2,21 +2,20 @@
 #include "agent.hpp"
 
 #include "byte_queue.hpp"
+#include "environment.hpp"
 #include "frames.hpp"
 #include "local_ranks.hpp"
+#include "read_pipe.hpp"
 #include "watched_signals.hpp"
 
 #include <halocline/base/error.hpp>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <memory>
-#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <utility>
@@ -38,6 +37,7 @@ class agent final : public rank_events {
         fcntl(output_[0], F_SETFL, O_NONBLOCK);
         std::signal(SIGPIPE, SIG_IGN);
         outgoing_.append(frames::greeting);
+        speak(); // before there are ranks: those of a host that has not spoken are given up at once
         while (!over_) {
             wait();
             listen();
@@ -63,7 +63,7 @@ class agent final : public rank_events {
         pass_on_output(); // its output must be passed on before its end
         frames::append(outgoing_, frames::ended, to_wire(frames::end_of_rank{rank, how}));
     }
-    void printed(std::string_view) override {}
+    void printed(std::string_view text) override { frames::append(outgoing_, frames::output, text); }
     [[nodiscard]] bool has_room() const override { return outgoing_.size() <= most_output; }
 
   private:
@@ -74,8 +74,13 @@ class agent final : public rank_events {
         if (ranks_) ranks_->watch(polled);
         poll(polled.data(), polled.size(), -1);
         signalfd_siginfo s{};
-        while (::read(signals_, &s, sizeof s) == static_cast<ssize_t>(sizeof s))
-            over_ = over_ || s.ssi_signo != SIGCHLD;
+        while (::read(signals_, &s, sizeof s) == static_cast<ssize_t>(sizeof s)) {
+            if (is_for_ranks(s.ssi_signo)) {
+                if (ranks_) ranks_->signal(static_cast<int>(s.ssi_signo));
+            } else if (s.ssi_signo != SIGCHLD) {
+                over_ = true;
+            }
+        }
     }
 
     /// Reads what the launcher says; when the launcher ends, so does the job.
@@ -99,10 +104,7 @@ class agent final : public rank_events {
     void start(const std::string& bytes) {
         try {
             auto [plan, folder, variables] = from_wire<frames::start_order>(bytes);
-            for (const std::string& v : variables) {
-                const std::size_t equals = v.find('=');
-                setenv(v.substr(0, equals).c_str(), v.substr(equals + 1).c_str(), 1);
-            }
+            set_variables(variables);
             plan.output = output_[1];
             if (chdir(folder.c_str()) != 0) throw error("cannot go to '" + folder + "': " + std::strerror(errno));
             ranks_ = std::make_unique<local_ranks>(std::move(plan), *this, before_);
@@ -112,18 +114,8 @@ class agent final : public rank_events {
         }
     }
 
-    /// What is in the pipe now: ranks that print all the time would never let it become empty.
     void pass_on_output() {
-        std::array<char, 4096> buffer;
-        int left = 0;
-        if (ioctl(output_[0], FIONREAD, &left) != 0) return;
-        while (left > 0) {
-            const std::size_t most = std::min(buffer.size(), static_cast<std::size_t>(left));
-            const ssize_t n = ::read(output_[0], buffer.data(), most);
-            if (n <= 0) return;
-            frames::append(outgoing_, frames::output, {buffer.data(), static_cast<std::size_t>(n)});
-            left -= static_cast<int>(n);
-        }
+        read_pipe(output_[0], [&](std::string_view text) { printed(text); });
     }
 
     void reap() {

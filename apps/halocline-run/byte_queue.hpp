@@ -8,14 +8,16 @@
 #include <cerrno>
 #include <climits>
 #include <poll.h>
-#include <string>
 #include <string_view>
+#include <sys/socket.h>
 #include <unistd.h>
 
 namespace halocline::app {
 
 /// So much of what ranks have printed may wait in the launcher, and in each agent: then its source waits, too.
 inline constexpr std::size_t most_output = 1 << 20;
+/// So much of a line waits for its end.
+inline constexpr std::size_t longest_line = 65536;
 
 class byte_queue : public comm::byte_queue {
   public:
@@ -38,6 +40,18 @@ class byte_queue : public comm::byte_queue {
             remove(static_cast<std::size_t>(n));
         }
         return 0;
+    }
+
+    /// Sends as much as the socket takes without blocking. What nobody will read any more is removed, too.
+    void send_to(int socket) {
+        while (!empty()) {
+            const ssize_t n = ::send(socket, data(), size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+            if (n <= 0) {
+                if (n < 0 && errno != EAGAIN && errno != EINTR) clear();
+                return;
+            }
+            remove(static_cast<std::size_t>(n));
+        }
     }
 };
 

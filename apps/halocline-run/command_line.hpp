@@ -18,8 +18,10 @@ struct launch_settings {
     int ranks = 0;
     double timeout = 0; ///< seconds, 0: none
     binding bind = binding::if_possible;
-    std::vector<host_share> hosts; ///< empty: this host
-    std::string remote_shell;      ///< "{host}" stands for the name
+    std::vector<host_share> hosts;      ///< empty: this host
+    std::string remote_shell;           ///< "{host}" stands for the name
+    bool label = false;                 ///< does each line of a rank's output begin with its number?
+    std::vector<std::string> variables; ///< for the ranks: "NAME=value"
     std::string network;
     std::string config; ///< absolute; "": none
     std::vector<std::string> command;

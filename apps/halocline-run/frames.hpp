@@ -2,6 +2,7 @@
 // What launcher and agent send each other over the remote shell's standard input and output: a kind, a length, bytes.
 #pragma once
 
+#include "byte_queue.hpp"
 #include "control/wire_format.hpp"
 #include "host.hpp"
 #include "local_ranks.hpp"
@@ -14,7 +15,7 @@
 
 namespace halocline::app::frames {
 
-inline constexpr std::string_view greeting = "halocline-agent 2\n"; ///< first bytes of an agent
+inline constexpr std::string_view greeting = "halocline-agent 3\n"; ///< first bytes of an agent
 
 enum kind : char {
     start = 's',   ///< to the agent: start_order
@@ -34,7 +35,7 @@ struct start_order {
     std::vector<std::string> variables; ///< of the environment: "NAME=value"
     template <class Self, class Pass>
     static void fields(Self& o, Pass& pass) {
-        pass(o.plan.first, o.plan.count, o.plan.total, o.plan.bind, o.folder);
+        pass(o.plan.first, o.plan.count, o.plan.total, o.plan.bind, o.plan.label, o.folder);
         pass(comm::counted<std::uint64_t>(o.variables), comm::counted<std::uint64_t>(o.plan.command));
     }
 };
@@ -62,9 +63,7 @@ struct rank_or_signal {
     }
 };
 
-/// Queue: std::string or byte_queue.
-template <class Queue>
-void append(Queue& to, kind what, std::string_view bytes) {
+inline void append(byte_queue& to, kind what, std::string_view bytes) {
     const std::uint64_t length = bytes.size();
     const char letter = what;
     to.append(std::string_view(&letter, 1));

@@ -27,9 +27,9 @@ class rank_events {
     /// A rank that has given its part has waited too long, and asks who is missing.
     virtual void asked_who(int rank) = 0;
     virtual void ended(int rank, const ending& how) = 0;
-    /// Ranks of a remote host have written to standard output.
+    /// Ranks have written to standard output: those of a remote host, or with labels.
     virtual void printed(std::string_view text) = 0;
-    /// May a remote host report more? Otherwise what its ranks print waits there.
+    /// May more be printed? Otherwise it waits in pipes.
     [[nodiscard]] virtual bool has_room() const { return true; }
 };
 

@@ -2,6 +2,7 @@
 #include "launcher.hpp"
 
 #include "control/wire.hpp"
+#include "environment.hpp"
 #include "local_ranks.hpp"
 #include "remote_host.hpp"
 #include "watched_signals.hpp"
@@ -17,8 +18,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <poll.h>
+#include <sstream>
 #include <sys/wait.h>
+#include <system_error>
 #include <unistd.h>
 #include <utility>
 
@@ -31,6 +35,20 @@ namespace {
 /// Does that signal end a rank by somebody's wish?
 bool is_interruption(int signal) { return signal == SIGINT || signal == SIGTERM || signal == SIGQUIT; }
 
+/// The absolute name of the program that execvp() would run here: $PATH on another host may lack its folder. As given
+/// if there is none, or if it has a slash.
+std::string program_here(const std::string& name) {
+    if (name.find('/') != std::string::npos) return name;
+    const char* const path = std::getenv("PATH");
+    std::istringstream folders(path != nullptr ? path : "/bin:/usr/bin");
+    for (std::string folder; std::getline(folders, folder, ':');) {
+        std::error_code none;
+        const auto file = std::filesystem::absolute(folder.empty() ? "." : folder, none) / name;
+        if (std::filesystem::is_regular_file(file, none) && access(file.c_str(), X_OK) == 0) return file.string();
+    }
+    return name;
+}
+
 } // namespace
 
 launcher::launcher(launch_settings s) : settings_(std::move(s)), ranks_(static_cast<std::size_t>(settings_.ranks)) {}
@@ -39,7 +57,7 @@ int launcher::run() {
     const sigset_t watched = watched_signals();
     sigprocmask(SIG_BLOCK, &watched, &before_);
     signals_ = descriptor_of(watched);
-    std::signal(SIGPIPE, SIG_IGN);
+    for (const int number : {SIGPIPE, SIGXFSZ}) std::signal(number, SIG_IGN); // write_output() reports it
     if (settings_.timeout > 0)
         deadline_ = clock_type::now() +
                     std::chrono::duration_cast<clock_type::duration>(std::chrono::duration<double>(settings_.timeout));
@@ -74,17 +92,21 @@ void launcher::start() {
     group_plan plan;
     plan.total = settings_.ranks;
     plan.bind = settings_.bind;
+    plan.label = settings_.label;
     plan.command = settings_.command;
     if (settings_.hosts.empty()) {
         plan.count = settings_.ranks;
         plan.reads_input = true;
+        set_variables(settings_.variables);
         auto here = std::make_unique<local_ranks>(plan, *this, before_);
         here->start();
         add(std::move(here), plan);
     }
+    plan.command[0] = program_here(plan.command[0]);
     for (const host_share& h : settings_.hosts) {
         plan.count = h.ranks;
-        auto there = std::make_unique<remote_host>(h.name, settings_.remote_shell, plan, *this, before_);
+        auto there =
+            std::make_unique<remote_host>(h.name, settings_.remote_shell, settings_.variables, plan, *this, before_);
         remote_.push_back(there.get());
         add(std::move(there), plan);
         plan.first += h.ranks;
@@ -353,7 +375,7 @@ void launcher::end_leftovers() {
     }
 }
 
-// Output of ranks on other hosts.
+// Output that passes through the launcher.
 
 void launcher::printed(std::string_view text) {
     if (lost_output_ == 0) output_.append(text);

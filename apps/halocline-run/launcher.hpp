@@ -99,7 +99,7 @@ class launcher final : public rank_events {
     int signals_ = -1;
     int exit_code_ = 0;
     bool code_of_crash_ = false; // is it that of a rank which a signal ended, and nobody's wish?
-    byte_queue output_;          // of ranks on other hosts, to be passed on
+    byte_queue output_;          // of ranks on other hosts or with labels, to be passed on
     int lost_output_ = 0;        // errno for output that could not be
     int ends_ = 0;               // number of ranks that have ended
     // Is the cause of the job's end known: a signal, or the time limit? Otherwise it is the rank that ends with its own

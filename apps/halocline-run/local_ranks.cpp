@@ -3,7 +3,7 @@
 
 #include "job/process_look.hpp"
 #include "pause_watch.hpp"
-#include "send_queued.hpp"
+#include "read_pipe.hpp"
 
 #include <halocline/base/error.hpp>
 #include <halocline/comm/detail/launch.hpp>
@@ -155,11 +155,11 @@ void local_ranks::close_lifelines() {
     lifelines_.clear();
 }
 
-void local_ranks::become_rank(int i, int socket) const {
+void local_ranks::become_rank(int i, int socket, int output) const {
     bind(i);
     sigprocmask(SIG_SETMASK, &signals_, nullptr);
-    std::signal(SIGPIPE, SIG_DFL);
-    if (plan_.output >= 0) dup2(plan_.output, STDOUT_FILENO);
+    for (const int number : {SIGPIPE, SIGXFSZ}) std::signal(number, SIG_DFL);
+    if (output >= 0) dup2(output, STDOUT_FILENO);
     if (i != 0 || !plan_.reads_input) {
         const int null = open("/dev/null", O_RDONLY);
         dup2(null, STDIN_FILENO);
@@ -179,8 +179,9 @@ void local_ranks::become_rank(int i, int socket) const {
 }
 
 void local_ranks::spawn(int i) {
-    std::array<int, 2> pair{}, report{};
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) != 0 || pipe2(report.data(), O_CLOEXEC) != 0) {
+    std::array<int, 2> pair{}, report{}, output{-1, plan_.output};
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) != 0 || pipe2(report.data(), O_CLOEXEC) != 0 ||
+        (plan_.label && pipe2(output.data(), O_CLOEXEC) != 0)) {
         throw input_error("no more descriptors for rank " + std::to_string(plan_.first + i) + ": " +
                           std::strerror(errno) + "; raise 'ulimit -n'");
     }
@@ -194,7 +195,7 @@ void local_ranks::spawn(int i) {
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL); // no rank outlives the launcher
         if (getppid() != parent) _exit(127);
-        become_rank(i, pair[1]);
+        become_rank(i, pair[1], output[1]);
         const int why = errno;
         [[maybe_unused]] const ssize_t n = ::write(report[1], &why, sizeof why);
         _exit(127);
@@ -202,9 +203,14 @@ void local_ranks::spawn(int i) {
     ::close(pair[1]);
     ::close(report[1]);
     fcntl(pair[0], F_SETFL, O_NONBLOCK);
+    if (plan_.label) {
+        ::close(output[1]);
+        fcntl(output[0], F_SETFL, O_NONBLOCK);
+    }
     child& c = ranks_[i];
     c.pid = pid;
     c.socket = pair[0];
+    c.output = output[0];
     c.running = true;
     caretaker_.add(pid);
     int why = 0;
@@ -220,16 +226,42 @@ void local_ranks::spawn(int i) {
 }
 
 void local_ranks::watch(std::vector<pollfd>& polled) const {
+    const bool has_room = events_.has_room();
     for (const child& c : ranks_) {
         polled.push_back({c.socket, static_cast<short>(POLLIN | (c.outgoing.empty() ? 0 : POLLOUT)), 0});
+        if (c.output >= 0 && has_room) polled.push_back({c.output, POLLIN, 0});
     }
 }
 
 void local_ranks::serve() {
     for (int i = 0; i < plan_.count; ++i) {
-        send_queued(ranks_[i].socket, ranks_[i].outgoing);
+        ranks_[i].outgoing.send_to(ranks_[i].socket);
         take(i);
+        if (ranks_[i].output >= 0 && events_.has_room()) take_output(i);
     }
+}
+
+void local_ranks::take_output(int i) {
+    child& c = ranks_[i];
+    if (c.output < 0) return;
+    const std::string label = std::to_string(plan_.first + i) + ": ";
+    std::string text;
+    const auto split = [&](std::string_view more) {
+        c.line.append(more);
+        std::size_t begin = 0;
+        for (std::size_t end = 0; (end = c.line.find('\n', begin)) != std::string::npos; begin = end + 1)
+            text.append(label).append(c.line, begin, end + 1 - begin);
+        c.line.erase(0, begin);
+        if (c.line.size() < longest_line) return;
+        text.append(label).append(c.line).append("\n");
+        c.line.clear();
+    };
+    const bool more = read_pipe(c.output, split);
+    if (!c.line.empty() && !(more && c.running)) split("\n");
+    if (!text.empty()) events_.printed(text);
+    if (more) return;
+    ::close(c.output); // what a rank has started may have it longer than the rank itself
+    c.output = -1;
 }
 
 void local_ranks::take(int i) {
@@ -287,6 +319,7 @@ bool local_ranks::reaped(int pid, int how) {
         end.code = WEXITSTATUS(how);
         end.text = "ended with exit code " + std::to_string(end.code);
     }
+    take_output(i);
     events_.ended(plan_.first + i, end);
     return true;
 }
@@ -296,8 +329,8 @@ void local_ranks::answer(std::string_view bytes) {
         if (!c.gave_part) continue;
         c.gave_part = false;
         const std::uint64_t length = bytes.size();
-        c.outgoing.append(reinterpret_cast<const char*>(&length), sizeof length).append(bytes);
-        if (c.socket >= 0) send_queued(c.socket, c.outgoing);
+        c.outgoing.append({reinterpret_cast<const char*>(&length), sizeof length}).append(bytes);
+        if (c.socket >= 0) c.outgoing.send_to(c.socket);
     }
 }
 

@@ -3,6 +3,7 @@
 // ends.
 #pragma once
 
+#include "byte_queue.hpp"
 #include "caretaker.hpp"
 #include "host.hpp"
 #include "leftovers.hpp"
@@ -23,6 +24,7 @@ struct group_plan {
     binding bind = binding::if_possible;
     bool reads_input = false; ///< does the first of them?
     int output = -1;          ///< replaces standard output
+    bool label = false;       ///< is it read here, so that each line gets the rank's number?
     std::vector<std::string> command;
 };
 
@@ -56,12 +58,15 @@ class local_ranks final : public host {
     struct child {
         pid_t pid = -1;
         int socket = -1;
-        std::string incoming, outgoing;
+        std::string incoming;
+        byte_queue outgoing;
+        int output = -1;  // with labels: what it prints
+        std::string line; // whose end it has not printed yet
         bool gave_part = false, running = false;
         double used = 0; // processor time, in seconds, when survivors_end() was called
     };
     void spawn(int i);
-    void become_rank(int i, int socket) const;
+    void become_rank(int i, int socket, int output) const;
     void choose_processors();
     /// Err: always input_error: `needed` of the usable processors are required.
     [[noreturn]] void refuse(std::size_t needed, std::size_t usable) const;
@@ -72,6 +77,9 @@ class local_ranks final : public host {
     void keep_lifelines(int i) const;
     void close_lifelines();
     void take(int i);
+    /// Labels what rank i has printed. The last line of one that has ended is passed on as it is; so is, in pieces, one
+    /// that does not end.
+    void take_output(int i);
     /// Takes a whole frame from those that were received. False if there is none.
     bool take_frame(int i);
 

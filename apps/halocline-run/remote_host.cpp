@@ -2,7 +2,6 @@
 #include "remote_host.hpp"
 
 #include "frames.hpp"
-#include "send_queued.hpp"
 
 #include <halocline/base/error.hpp>
 #include <halocline/comm/detail/launch.hpp>
@@ -22,8 +21,6 @@
 namespace halocline::app {
 
 namespace {
-
-constexpr std::size_t longest_line = 65536; // of those that are kept together
 
 std::string working_directory() {
     std::error_code failed;
@@ -46,8 +43,6 @@ std::string remedy() {
 }
 
 std::vector<std::string> words_of(const std::string& shell, const std::string& host_name) {
-    if (shell.find_first_not_of(' ') == std::string::npos)
-        throw input_error("--remote-shell is empty; 'ssh {host}' would do");
     std::vector<std::string> words;
     std::istringstream in(shell.find("{host}") == std::string::npos ? shell + " {host}" : shell);
     for (std::string word; in >> word;) {
@@ -60,8 +55,8 @@ std::vector<std::string> words_of(const std::string& shell, const std::string& h
     return words;
 }
 
-/// The variables passed to ranks on other hosts.
-std::vector<std::string> variables() {
+/// The variables passed to ranks on other hosts without being asked for.
+std::vector<std::string> usual_variables() {
     std::vector<std::string> chosen;
     for (char** v = environ; *v != nullptr; ++v) {
         const std::string_view text(*v);
@@ -74,12 +69,13 @@ std::vector<std::string> variables() {
 
 } // namespace
 
-remote_host::remote_host(std::string host_name, const std::string& shell, const group_plan& plan, rank_events& events,
-                         const sigset_t& signals)
+remote_host::remote_host(std::string host_name, const std::string& shell, const std::vector<std::string>& variables,
+                         const group_plan& plan, rank_events& events, const sigset_t& signals)
     : name_(std::move(host_name)), events_(events), first_(plan.first),
       running_(static_cast<std::size_t>(plan.count), true) {
     const std::vector<std::string> words = words_of(shell, name_);
-    const frames::start_order order{plan, working_directory(), variables()};
+    frames::start_order order{plan, working_directory(), usual_variables()};
+    order.variables.insert(order.variables.end(), variables.begin(), variables.end()); // these override
     for (const std::string& w : words) shell_ += (shell_.empty() ? "" : " ") + w;
     std::array<int, 2> pair{};
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) != 0) {
@@ -88,8 +84,9 @@ remote_host::remote_host(std::string host_name, const std::string& shell, const 
     }
     pid_ = fork();
     if (pid_ < 0) throw input_error("cannot start '" + shell_ + "': " + std::strerror(errno) + "; raise 'ulimit -u'");
+    // Called by both: a terminal's signals go only to the launcher, which passes them on; and see abandon().
+    setpgid(pid_, pid_);
     if (pid_ == 0) {
-        setpgid(0, 0); // a terminal's signals go only to the launcher, which passes them on
         sigprocmask(SIG_SETMASK, &signals, nullptr);
         dup2(pair[1], STDIN_FILENO);
         dup2(pair[1], STDOUT_FILENO);
@@ -116,7 +113,7 @@ void remote_host::watch(std::vector<pollfd>& polled) const {
 }
 
 void remote_host::serve() {
-    send_queued(socket_, outgoing_);
+    outgoing_.send_to(socket_);
     receive();
 }
 
@@ -191,18 +188,15 @@ void remote_host::rank_ended(int rank, const ending& how) {
 
 void remote_host::gone() {
     const std::string how = "'" + shell_ + "' ended with exit code " + std::to_string(*shell_ended_);
-    if (spoke_) return lost("the remote shell " + how);
-    if (!trouble_.empty()) return;
+    if (running() == 0) return;
+    if (spoke_) return lost(comm::launch::job_ended, "is lost with its host " + name_ + ": the remote shell " + how);
     trouble_ = "host " + name_ + " can't be reached: " + how + "; " + remedy();
     running_.assign(running_.size(), false);
 }
 
-void remote_host::lost(const std::string& why) {
-    for (std::size_t i = 0; i < running_.size(); ++i) {
-        if (!running_[i]) continue;
-        rank_ended(first_ + static_cast<int>(i),
-                   {0, comm::launch::job_ended, 0, "is lost with its host " + name_ + ": " + why});
-    }
+void remote_host::lost(int code, const std::string& text) {
+    for (std::size_t i = 0; i < running_.size(); ++i)
+        if (running_[i]) rank_ended(first_ + static_cast<int>(i), {0, code, 0, text});
 }
 
 bool remote_host::reaped(int pid, int how) {
@@ -216,12 +210,12 @@ bool remote_host::reaped(int pid, int how) {
 
 void remote_host::answer(std::string_view bytes) {
     frames::append(outgoing_, frames::answer, bytes);
-    send_queued(socket_, outgoing_);
+    outgoing_.send_to(socket_);
 }
 
 void remote_host::signal(int number) {
     frames::append(outgoing_, frames::signal, comm::to_wire(frames::rank_or_signal{number}));
-    send_queued(socket_, outgoing_);
+    outgoing_.send_to(socket_);
 }
 
 std::string remote_host::unfinished() const {
@@ -233,12 +227,18 @@ std::string remote_host::unfinished() const {
 
 int remote_host::running() const { return static_cast<int>(std::count(running_.begin(), running_.end(), true)); }
 
+void remote_host::survivors_end() {
+    if (!spoke_) receive(); // it may have spoken by now
+    if (!spoke_) abandon();
+}
+
 void remote_host::abandon() {
     if (socket_ >= 0) ::close(socket_);
     socket_ = -1;
-    if (pid_ > 0) kill(pid_, SIGKILL);
+    if (pid_ > 0) kill(-pid_, SIGKILL); // the shell's process group: it may be a child that does not answer
     if (!trouble_.empty()) running_.assign(running_.size(), false);
-    lost("it does not answer");
+    if (spoke_) return lost(comm::launch::job_ended, "is lost with its host " + name_ + ": it does not answer");
+    lost(0, "was not started: host " + name_ + " has not answered"); // the exit code is that of what ended the job
 }
 
 } // namespace halocline::app

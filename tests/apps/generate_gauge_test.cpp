@@ -95,7 +95,7 @@ TEST_F(GenerateGauge, BadInputIsOneMessageAndExitCodeTwo) {
         {"--grid 4.4.4.4 --mpi 65536.65536.65536.65536", "needs more than 2147483647 ranks, but the job has 2"},
         {"--grid 4.4.4.4 --beta -1", "--beta '-1': expected a coupling"},
         {"--grid 4.4.4.4 --seed -1", "--seed '-1': expected a whole number"},
-        {"--grid 4.4.4.4 --seed=", "--seed takes one value"},
+        {"--grid 4.4.4.4 --seed=", "--seed needs a value"},
         {"--grid 4.4.4.4 --thermalisation 2147483647 --sweeps 1", "--thermalisation '2147483647': expected"},
         {"--grid 4.4.4.4 --thermalisation 536870912 --sweeps 1", "--thermalisation '536870912': expected"},
         {"--grid 4.4.4.4 --thermalisation 500000000 --sweeps 500000000", "are more than 536870911 together"},

@@ -15,6 +15,7 @@
 #include <sstream>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include <fcntl.h>
 #include <sched.h>
@@ -39,14 +40,13 @@ bool becomes_true(const std::function<bool()>& condition) {
 }
 
 /// Ranks print lines of 4000 bytes and count them; a pipe that nobody reads is open until the launcher has ended.
-TEST(Launcher, EndsAJobWhoseOutputIsNotReadAndKeepsLittleOfIt) {
-    const scratch_folder scratch;
+void expect_that_unread_output_is_bounded(const scratch_folder& scratch, const std::string& launch) {
     const std::string counts = scratch / "count";
     const std::string rank =
         "bash -c \"printf -v line %04000d; while echo \\$line; do echo -n x >>" + counts + "\\$HALOCLINE_RANK; done\"";
     const auto run =
-        shell("{ timeout -k 2 20 " + on_two_hosts(scratch) + "--timeout 1 -- " + rank + "; echo $? >" +
-              (scratch / "code") + "; } | { until [ -s " + (scratch / "code") + " ]; do sleep 0.05; done; }");
+        shell("{ timeout -k 2 20 " + launch + "--timeout 1 -- " + rank + "; echo $? >" + (scratch / "code") +
+              "; } | { until [ -s " + (scratch / "code") + " ]; do sleep 0.05; done; }");
 
     EXPECT_EQ(read_text(scratch / "code"), "3\n") << run.err;
     EXPECT_TRUE(contains(run.err, "not done after 1 s (--timeout); ending all ranks")) << run.err;
@@ -56,13 +56,101 @@ TEST(Launcher, EndsAJobWhoseOutputIsNotReadAndKeepsLittleOfIt) {
     EXPECT_LT(lines * 4001, 8U << 20); // a MiB in the launcher and in each agent; buffers of pipes and sockets
 }
 
+TEST(Launcher, EndsAJobWhoseOutputIsNotReadAndKeepsLittleOfIt) {
+    const scratch_folder scratch;
+    expect_that_unread_output_is_bounded(scratch, on_two_hosts(scratch));
+}
+
+TEST(Launcher, EndsAJobWhoseLabelledOutputIsNotReadAndKeepsLittleOfIt) {
+    const scratch_folder here, there;
+    expect_that_unread_output_is_bounded(here, bin + "halocline-run -n 2 --label ");
+    expect_that_unread_output_is_bounded(there, on_two_hosts(there) + "--label ");
+}
+
+/// Each rank prints the end of its line once the other has begun one.
+TEST(Launcher, LabelsWholeLinesWithTheRanksNumbers) {
+    const scratch_folder scratch;
+    for (const std::string& launch : {bin + "halocline-run -n 2 ", on_two_hosts(scratch),
+                                      bin + "halocline-run --remote-shell " + (scratch / "shell") + " --hosts A:2 "}) {
+        const auto run = shell(launch + "--label -- sh -c \"printf x; echo >" + (scratch / "begun") +
+                               "\\$HALOCLINE_RANK; until [ -e " + (scratch / "begun") +
+                               "\\$((1-\\$HALOCLINE_RANK)) ]; do sleep 0.02; done; echo y; echo; printf end\" | sort");
+
+        EXPECT_EQ(run.out, "0: \n0: end\n0: xy\n1: \n1: end\n1: xy\n") << launch << run.err;
+        EXPECT_EQ(run.err, "") << launch;
+        for (const char* rank : {"0", "1"}) std::filesystem::remove((scratch / "begun") + rank);
+    }
+}
+
+TEST(Launcher, ALabelledLineThatDoesNotEndIsPassedOnInPieces) {
+    const std::string launch = bin + "halocline-run -n 1 --label -- ";
+    const auto run = run_command(launch + "sh -c 'printf %0200000d 0; echo; echo last'");
+
+    std::istringstream in(run.out);
+    std::string zeros, line;
+    for (; std::getline(in, line) && line != "0: last"; zeros += line.substr(3)) {
+        EXPECT_TRUE(line.starts_with("0: "));
+        EXPECT_LE(line.size(), 70'000U);
+    }
+    EXPECT_EQ(line, "0: last");
+    EXPECT_EQ(zeros, std::string(200'000, '0'));
+}
+
 TEST(Launcher, NamesARankOfAnotherHostThatItKills) {
     const scratch_folder scratch;
-    const auto run = run_command(on_two_hosts(scratch) + "-- sh -c 'if [ $HALOCLINE_RANK = 1 ]; then kill -9 $$; fi; "
-                                                         "while :; do :; done'");
+    const std::string there = scratch / "there";
+    const auto run =
+        run_command(on_two_hosts(scratch) + "-- sh -c 'if [ $HALOCLINE_RANK = 1 ]; then until [ -e " + there +
+                    " ]; do sleep 0.02; done; kill -9 $$; fi; echo >" + there + "; while :; do :; done'");
 
     EXPECT_TRUE(contains(run.err, ") died of signal 9; not ended ")) << run.err;
     EXPECT_TRUE(contains(run.err, "killed now: rank 0 on A\n")) << run.err;
+}
+
+/// As ssh does that waits for its ProxyCommand.
+std::string shell_that_hangs_for_gone(const scratch_folder& scratch) {
+    return shell_script(scratch, "shell",
+                        "[ $1 = gone ] || { shift; exec \"$@\"; }\nsleep 1000 &\necho $! >" + (scratch / "child") +
+                            ".tmp\nmv " + (scratch / "child") + ".tmp " + (scratch / "child") + "\nwait\n");
+}
+
+TEST(Launcher, ARemoteShellThatDoesNotAnswerEndsWithTheJobAndWithWhatItHasStarted) {
+    const scratch_folder scratch;
+    const std::string child = scratch / "child";
+    const auto run =
+        shell(bin + "halocline-run --remote-shell " + shell_that_hangs_for_gone(scratch) +
+              " --hosts gone:2 -- true & until [ -e " + child + " ]; do sleep 0.02; done; kill -TERM $!; wait $!");
+
+    EXPECT_EQ(run.exit_code, 128 + SIGTERM);
+    EXPECT_EQ(run.err, "halocline-run: rank 0 was not started: host gone has not answered\n");
+    std::string of_child = read_text(child);
+    of_child.pop_back();
+    EXPECT_TRUE(becomes_true([&] { return read_text("/proc/" + of_child + "/cmdline").empty(); }));
+}
+
+TEST(Launcher, ARemoteShellThatDoesNotAnswerIsNotWaitedForOnceARankHasFailed) {
+    const scratch_folder scratch;
+    const std::string launch = bin + "halocline-run --remote-shell " + shell_that_hangs_for_gone(scratch) +
+                               " --hosts there:1,gone:1 -- sh -c ";
+    for (const auto& [end, code] : {std::pair("exit 7", 7), std::pair("kill -SEGV $$", 128 + SIGSEGV)}) {
+        const auto run = run_command(launch + "'ulimit -c 0; " + end + "'");
+
+        EXPECT_EQ(run.exit_code, code) << run.err;
+        EXPECT_TRUE(contains(run.err, "halocline-run: rank 1 was not started: host gone has not answered\n"))
+            << run.err;
+        EXPECT_FALSE(contains(run.err, "killed now")) << run.err;
+    }
+}
+
+/// A batch system signals all processes of its job, so an agent, too: their parent.
+TEST(Launcher, AnAgentPassesSignalsForRanksOn) {
+    const scratch_folder scratch;
+    const auto run = run_command(on_two_hosts(scratch) + "-- sh -c 'trap \"echo got it; exit\" USR1; kill -USR1 $PPID; "
+                                                         "while :; do sleep 0.02; done'");
+
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_EQ(run.out, "got it\ngot it\n");
+    EXPECT_EQ(run.err, "");
 }
 
 TEST(Launcher, SaysThatItBindsNoRanksIfOnlyTheirThreadsKeepItFromThat) {

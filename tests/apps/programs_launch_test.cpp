@@ -4,7 +4,9 @@
 
 #include <halocline_test/shell_script.hpp>
 
+#include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <utility>
 
@@ -89,6 +91,15 @@ TEST(Programs, ValuesMayBeJoinedToTheLaunchersFlagsAndTheProgramGetsItsWordsAsTh
     EXPECT_EQ(on_hosts.out, "\n\n") << on_hosts.err;
 }
 
+/// The launcher itself ignores them.
+TEST(Programs, RanksEndBySignalsOfWritingUnlessTheyIgnoreThem) {
+    for (const auto& [name, number] : {std::pair("PIPE", SIGPIPE), std::pair("XFSZ", SIGXFSZ)}) {
+        const auto run = shell("ulimit -c 0; " + bin + "halocline-run -n 1 -- sh -c \"kill -" + name + " \\$\\$\"");
+
+        EXPECT_EQ(run.exit_code, 128 + number) << name << run.err;
+    }
+}
+
 TEST(Programs, RanksThatTheJobDoesNotHaveAreTold) {
     const auto run = run_command(bin + "halocline-run -n 2 -- env HALOCLINE_RANK=7 " + bin + "heat4d --steps 1");
 
@@ -161,12 +172,96 @@ TEST(Programs, ABlankInTheLaunchersPathIsNamedWhereTheRemoteShellSplitsIt) {
         << run.err;
 }
 
-TEST(Programs, HostsWithBracesOrBlanksInTheirNamesAreRefused) {
-    for (const std::string name : {"{host}", "a b", "a "}) {
+TEST(Programs, AProgramOnOtherHostsIsTheOneThatPathLeadsToHere) {
+    const scratch_folder scratch;
+    const std::string remote_shell = shell_script(scratch, "shell", "shift\nexec env PATH=/nowhere \"$@\"\n");
+    std::filesystem::create_directory(scratch / "tools");
+    shell_script(scratch, "tools/say-hello", "echo hello\n");
+
+    for (const std::string& folder : {scratch / "tools", std::string("tools")}) {
+        const auto run = shell("cd " + (scratch / "") + "; PATH=" + folder + ":$PATH; " + bin +
+                               "halocline-run --remote-shell " + remote_shell + " --hosts A:1 -- say-hello");
+
+        EXPECT_EQ(run.out, "hello\n") << folder << run.err;
+    }
+}
+
+TEST(Programs, HostsWithBracesBracketsOrBlanksInTheirNamesAreRefused) {
+    for (const std::string name : {"{host}", "a b", "a ", "n[1-3]", "[[::1]]"}) {
         const auto run = run_command("timeout 20 " + bin + "halocline-run --hosts '" + name + ":1,b:1' -- true");
 
-        expect_one_error(run, 2, ": the name '" + name + "' has a brace or a blank; names are expected");
+        const std::string says = ": the name '" + (name == "[[::1]]" ? "[::1]" : name);
+        expect_one_error(run, 2, says + "' has a brace, a bracket or a blank; names are expected");
     }
+}
+
+TEST(Programs, AddressesOfHostsHaveBrackets) {
+    const scratch_folder scratch;
+    const std::string shell =
+        shell_script(scratch, "shell", "echo $1 >>" + (scratch / "names") + "\nshift\nexec \"$@\"\n");
+    const std::string launch = bin + "halocline-run --remote-shell " + shell + " --hosts ";
+
+    const auto run = run_command(launch + "'[fd00::7:2]:2,[::1],10.0.0.1:1' -- echo");
+
+    EXPECT_EQ(run.out, "\n\n\n\n") << run.err;
+    const std::string names = read_text(scratch / "names");
+    for (const char* name : {"fd00::7:2\n", "::1\n", "10.0.0.1\n"}) EXPECT_TRUE(contains(names, name)) << names;
+    for (const std::string address : {"2001:db8::10", "::1", "fd00::7:2", "[::1]:2:3"})
+        expect_one_error(run_command(launch + "'" + address + "' -- true"), 2,
+                         "--hosts " + address + ": '" + address + "' has several colons; an address is expected in br");
+    for (const std::string empty : {"[]", "[]:2", ":2"})
+        expect_one_error(run_command(launch + "'" + empty + "' -- true"), 2,
+                         ": names with numbers of ranks are expected");
+}
+
+TEST(Programs, HostsMayStandInAFile) {
+    const scratch_folder scratch;
+    const std::string remote_shell =
+        shell_script(scratch, "shell", "echo $1 >>" + (scratch / "names") + "\nshift\nexec \"$@\"\n");
+    const std::string launch = bin + "halocline-run --remote-shell " + remote_shell + " --hosts @" + (scratch / "");
+    std::ofstream(scratch / "hosts") << "# four\nA:1\n\n  B  # one rank\r\nC:2,A\nA\n";
+    std::ofstream(scratch / "none") << "# A:1\n";
+    std::ofstream(scratch / "blank") << "A slots=2\n";
+
+    const auto run = shell(launch + "hosts -- sh -c \"echo \\$HALOCLINE_RANK of \\$HALOCLINE_SIZE\" | sort; sort " +
+                           (scratch / "names") + " >&2");
+
+    EXPECT_EQ(run.out, "0 of 6\n1 of 6\n2 of 6\n3 of 6\n4 of 6\n5 of 6\n");
+    EXPECT_EQ(run.err, "A\nA\nB\nC\n"); // equal names in a row are one host
+    expect_one_error(run_command(launch + "none -- true"), 2, "none: names are expected, as in nodeA:2,nodeB:2");
+    expect_one_error(run_command(launch + "nowhere -- true"), 2, "nowhere: can't be read: No such file or directory");
+    expect_one_error(run_command(launch + "blank -- true"), 2, "blank: the name 'A slots=2' has a brace, a bracket or");
+}
+
+/// As one on another host, the shell keeps no variable.
+TEST(Programs, VariablesAreGivenToRanksHereAndElsewhere) {
+    const scratch_folder scratch;
+    const std::string remote_shell = shell_script(scratch, "shell", "shift\nexec env -i PATH=\"$PATH\" \"$@\"\n");
+    const std::string given = "export PASSED=b LEFT=c OMP_NUM_THREADS=3; ",
+                      flags = " --env GIVEN=a=1 --env PASSED --env=EMPTY= --env OMP_NUM_THREADS=1",
+                      show = " -- sh -c \"echo \\$GIVEN \\$PASSED \\${EMPTY-unset} \\$OMP_NUM_THREADS \\$LEFT\"";
+    const auto here = shell(given + bin + "halocline-run -n 1" + flags + show);
+    const auto there =
+        shell(given + bin + "halocline-run --remote-shell " + remote_shell + " --hosts A:1" + flags + show);
+
+    EXPECT_EQ(here.out, "a=1 b 1 c\n") << here.err;
+    EXPECT_EQ(there.out, "a=1 b 1\n") << there.err;
+    for (const std::string wrong : {"=a", "\"\""})
+        expect_one_error(run_command(bin + "halocline-run -n 1 --env " + wrong + " -- true"), 2,
+                         "': expected NAME, or NAME=VALUE");
+    expect_one_error(run_command("env -u ABSENT " + bin + "halocline-run -n 1 --env ABSENT -- true"), 2,
+                     "--env ABSENT: there is no such variable here");
+}
+
+TEST(Programs, RemoteShellsWithQuotesOrWithoutHostsAreRefused) {
+    const std::string launch = bin + "halocline-run ", remote = "--remote-shell ";
+    for (const std::string command :
+         {"\"ssh -o \\\"ProxyCommand=nc %h %p\\\" {host}\"", "\"ssh -i 'my key'\"", "'ssh\\ -4'"})
+        expect_one_error(run_command(launch + remote + command + " --hosts a:1 -- true"), 2,
+                         ": quotes and backslashes have no meaning here; put the command into a script");
+    expect_one_error(run_command(launch + remote + "' ' --hosts a:1 -- true"), 2, "--remote-shell is empty");
+    expect_one_error(run_command(launch + remote + "\"docker exec -i {host}\" -n 2 -- true"), 2,
+                     "--remote-shell: on which hosts? --hosts A:2,B:2 is missing");
 }
 
 /// A rank's exit code says nothing of signals, however large it is.

@@ -190,6 +190,38 @@ TEST(Programs, AFullDiskUnderStandardOutputIsAnError) {
     }
 }
 
+TEST(Programs, AFileUnderStandardOutputThatMayNotGrowIsAnError) {
+    const scratch_folder scratch;
+    const std::string log = scratch / "log";
+    const std::string limited = "truncate -s 64M " + log + "; export HALOCLINE_COMM_SLAB_GIB=0.03; ulimit -f 65536; ";
+    const std::string heat = "heat4d --grid 4.4.4.4 --steps 1";
+    for (const std::string& line : {run2 + heat, run2 + heat + " --json /dev/stdout", bin + "coarse_solve --version"}) {
+        const auto run = shell(limited + line + " >>" + log);
+
+        EXPECT_EQ(run.exit_code, 1) << line << run.err;
+        EXPECT_TRUE(contains(run.err, "standard output can't be written: File too large")) << line << run.err;
+        EXPECT_EQ(contains(run.err, "--json /dev/stdout: can't be written: File too large"), contains(line, "--json"))
+            << line << run.err;
+    }
+}
+
+/// 16.16.16.16 sites of 576 bytes.
+TEST(Programs, AnOutputThatIsLargerThanFilesMayBeIsToldBeforeTheWork) {
+    const scratch_folder scratch;
+    for (const std::string limited : {"0", "1"}) {
+        const auto run = shell(
+            "export HALOCLINE_COMM_SLAB_GIB=0.03; " + bin +
+            "halocline-run -n 2 -- sh -c \"[ \\$HALOCLINE_RANK = " + limited + " ] && ulimit -f 65536; exec " + bin +
+            "generate_gauge --grid 16.16.16.16 --thermalisation 0 --sweeps 0 --output " + (scratch / "x") + "\"");
+
+        expect_one_error(run, 2, "--output " + (scratch / "x") + ": can't be written: it takes up to 37765120 bytes, ");
+        EXPECT_TRUE(contains(run.err, "and a file of rank " + limited + " on ")) << run.err;
+        EXPECT_TRUE(contains(run.err, " may have 33554432; raise 'ulimit -f'")) << run.err;
+        EXPECT_TRUE(run.out.empty()) << run.out;
+    }
+    EXPECT_TRUE(std::filesystem::is_empty(scratch / ""));
+}
+
 TEST(Programs, ADiskThatIsFullAtTheEndIsOneErrorWithFileAndReason) {
     for (const std::string line :
          {"heat4d --steps 1", "generate_gauge --grid 4.4.4.4 --sweeps 0", short_solve.c_str()}) {

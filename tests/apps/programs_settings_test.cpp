@@ -266,4 +266,20 @@ TEST(Programs, AWrongVariableOfOneRankIsOneErrorOfTheJobBeforeTheWork) {
     }
 }
 
+/// What forbids a job may show in the rest.
+TEST(Programs, InfoShowsBuildAndMachineAlsoWhereThereIsNoJob) {
+    for (const std::string& line :
+         {"ulimit -f 100; " + run2 + "halocline-info", "HALOCLINE_COMM_TRANSPORT=shm " + run2 + "halocline-info",
+          run2 + "halocline-info --transport mock", run2 + "halocline-info /nowhere.toml"}) {
+        const auto run = shell(line);
+
+        EXPECT_EQ(run.exit_code, 2) << line << run.err;
+        EXPECT_EQ(run.err.find('\n'), run.err.size() - 1) << line << run.err;
+        EXPECT_TRUE(run.out.starts_with("build\n  halocline ")) << line << run.out;
+        EXPECT_TRUE(contains(run.out, "\nmachine\n")) << line << run.out;
+        EXPECT_TRUE(contains(run.out, "\n  memlock limit ")) << line << run.out;
+        EXPECT_FALSE(contains(run.out, "\njob\n")) << line << run.out;
+    }
+}
+
 } // namespace

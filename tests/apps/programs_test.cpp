@@ -180,6 +180,9 @@ TEST(Programs, WhatRanksOfOtherHostsPrintIsWrittenWholeOrTold) {
 
     expect_one_error(shell(count + " >/dev/full"), 1,
                      "halocline-run: standard output can't be written: No space left on device");
+    const std::string log = scratch / "log";
+    expect_one_error(shell("truncate -s 1M " + log + "; ulimit -f 1; " + count + " >>" + log), 1,
+                     "halocline-run: standard output can't be written: File too large");
 
     const late_reading counted = read_late(count);
     EXPECT_EQ(counted.code, 0);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <halocline_app/flag_count.hpp>
 #include <halocline_app/main.hpp>
 #include <halocline_app/standard_streams.hpp>
 #include <halocline_app/write_all.hpp>
@@ -85,11 +86,8 @@ void program::parse(CLI::App& cli, int argc, const char* const* argv) const {
         while (!lines.empty() && lines.back() == '\n') lines.pop_back();
         print(lines);
         throw early_exit{exit_success};
-    } catch (const CLI::ArgumentMismatch& wrong) { // "--m0: 1 required TEXT missing", "--m0: At Most 1 required …"
-        const std::string what = wrong.what();
-        const bool is_missing = what.ends_with(" missing");
-        throw input_error(what.substr(0, what.find(':')) + " takes one value" +
-                          (is_missing ? "" : ", and is given once") + help);
+    } catch (const CLI::ArgumentMismatch& wrong) {
+        throw input_error(describe(wrong) + help);
     } catch (const CLI::ParseError& wrong) {
         refuse_unknown_flags(cli, argc, argv, help);
         throw input_error(std::string(wrong.what()) + help);
@@ -158,7 +156,8 @@ int run_program(int argc, const char* const* argv,
     const auto say = [&](const std::string& what) {
         write_line(stderr, std::string(isatty(STDERR_FILENO) != 0 ? clear_line : "") + p.name() + ": " + what);
     };
-    std::signal(SIGPIPE, SIG_IGN); // `| head` stops reading, which must not end the job
+    // `| head` stops reading, and a file may grow to its limit (ulimit -f); neither must end the job.
+    for (const int number : {SIGPIPE, SIGXFSZ}) std::signal(number, SIG_IGN);
     const auto ended_with = [&](int code) {
         if (p.lost_outputs().empty()) return code;
         if (p.speaks())

@@ -7,6 +7,7 @@
 #include <halocline/lattice/partial_file.hpp>
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -235,14 +236,20 @@ void check_room(const comm::job& j, const std::string& flag, const std::string& 
                 std::size_t files) {
     if (path.empty()) return;
     j.collectively([&] {
-        if (j.rank() != 0) return;
         constexpr std::int64_t most_heads = 16384; // what else the file has: its records' heads, the text of a solution
-        bytes = (bytes + most_heads) * static_cast<std::int64_t>(files);
+        const std::int64_t each = bytes + most_heads, all = each * static_cast<std::int64_t>(files);
+        rlimit largest{}; // of a file, into which each rank writes its part
+        if (::getrlimit(RLIMIT_FSIZE, &largest) == 0 && largest.rlim_cur < static_cast<rlim_t>(each))
+            throw input_error(wrong(flag, path,
+                                    (files == 1 ? "it takes" : "each takes") + (" up to " + std::to_string(each)) +
+                                        " bytes, and a file of " + name_of(j, j.rank()) + " may have " +
+                                        std::to_string(largest.rlim_cur) + "; raise 'ulimit -f'"));
+        if (j.rank() != 0) return;
         const std::optional<double> room = room_for(path);
-        if (!room || *room >= static_cast<double>(bytes)) return;
+        if (!room || *room >= static_cast<double>(all)) return;
         throw input_error(wrong(flag, path,
                                 (files == 1 ? "it takes" : std::to_string(files) + " such files take") + " up to " +
-                                    std::to_string(bytes) + " bytes, and " +
+                                    std::to_string(all) + " bytes, and " +
                                     std::to_string(static_cast<std::int64_t>(*room)) + " are free in '" +
                                     folder_of(path) + "'; make room there, or give a name elsewhere"));
     });

@@ -51,8 +51,8 @@ void refuse_dash(const std::string& flag, const std::string& path, bool may_be_s
 /// that can't see the file.
 void check_output(const program& p, const std::string& flag, const std::string& path, const run_files& others);
 
-/// Rank 0 checks that the disk of `path` has room for new files of that size each, while older ones stay. File systems
-/// that do not say how much is free pass. "" is no file. Collective.
+/// Every rank checks that its files may have that size (ulimit -f), and rank 0 that the disk of `path` has room for new
+/// files of it, while older ones stay. File systems that do not say how much is free pass. "" is no file. Collective.
 /// Err: input_error that names the flag and both numbers.
 void check_room(const comm::job& j, const std::string& flag, const std::string& path, std::int64_t bytes,
                 std::size_t files = 1);
