@@ -112,10 +112,6 @@ std::string describe_all(const comm::job& j, const problem& p, const std::vector
     return out;
 }
 
-std::string value_of(const std::string& key_path, const settings& s) {
-    return std::ranges::find(setting_keys(), key_path, [](const auto& k) { return k.path(); })->show(s);
-}
-
 std::string to_json(const comm::job& j, const problem& p, const settings& in_force, const run_result& r) {
     const auto& s = r.solve;
     const auto& c = s.coarse;
