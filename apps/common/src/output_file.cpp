@@ -178,7 +178,7 @@ run_files::run_files() {
 }
 
 run_files& run_files::add(std::string flag, std::string path) {
-    if (!path.empty()) files_.emplace_back(std::move(flag), std::move(path));
+    if (!path.empty()) files_.push_back({std::move(flag), std::move(path), {}});
     return *this;
 }
 
@@ -192,18 +192,12 @@ run_files::identity run_files::identify(const std::string& path) {
 }
 
 const std::string* run_files::flag_of(const std::string& path, const std::string& except) const {
-    for (; known_ < files_.size(); ++known_) {
-        const identity is = identify(files_[known_].second);
-        by_place_.emplace(is.place, known_);
-        if (is.node) by_node_.emplace(*is.node, known_);
-    }
     const identity wanted = identify(path);
-    std::size_t first = files_.size();
-    if (const auto found = by_place_.find(wanted.place); found != by_place_.end()) first = found->second;
-    if (wanted.node)
-        if (const auto found = by_node_.find(*wanted.node); found != by_node_.end())
-            first = std::min(first, found->second);
-    return first < files_.size() && files_[first].first != except ? &files_[first].first : nullptr;
+    const auto same = std::ranges::find_if(files_, [&](const file& one) {
+        if (!one.known) one.known = identify(one.path);
+        return one.known->place == wanted.place || (wanted.node && one.known->node == wanted.node);
+    });
+    return same != files_.end() && same->flag != except ? &same->flag : nullptr;
 }
 
 void refuse_dash(const std::string& flag, const std::string& path, bool may_be_stream) {

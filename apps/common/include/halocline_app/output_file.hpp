@@ -8,10 +8,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace halocline::app {
@@ -23,7 +21,8 @@ class run_files {
     /// "" is no file.
     run_files& add(std::string flag, std::string path);
     /// The flag of the file to which `path` leads, whatever it is called there; of several the one that was added first.
-    /// nullptr: it is none of them, or that of `except`.  Cost: each file is looked at once, by the first call.
+    /// nullptr: it is none of them, or that of `except`.  Cost: each file is looked at once, by the first call that
+    /// gets to it.
     [[nodiscard]] const std::string* flag_of(const std::string& path, const std::string& except = "") const;
 
   private:
@@ -31,12 +30,13 @@ class run_files {
         std::string place;                                ///< where it is, or will be
         std::optional<std::array<std::uint64_t, 2>> node; ///< device and inode, if it is there
     };
+    struct file {
+        std::string flag, path;
+        mutable std::optional<identity> known; ///< once flag_of() has looked at it
+    };
     [[nodiscard]] static identity identify(const std::string& path);
 
-    std::vector<std::pair<std::string, std::string>> files_; ///< flags and paths
-    mutable std::size_t known_ = 0;                          ///< files that flag_of() has looked at, the first ones
-    mutable std::map<std::string, std::size_t> by_place_;
-    mutable std::map<std::array<std::uint64_t, 2>, std::size_t> by_node_;
+    std::vector<file> files_;
 };
 
 /// Err: input_error if `path` is "-", which elsewhere means standard output; programs print their progress there.
