@@ -162,14 +162,13 @@ struct solve_of_all {
     const std::vector<field<double>>& b;
     const std::vector<std::string>& solutions; ///< files, one for each right-hand side
 
-    /// Solves, judges, reports and writes, group by group. Returns the JSON lines. Collective.
-    [[nodiscard]] std::string run(std::vector<run_result>& results) const {
+    /// Solves, judges, reports and writes, group by group: what is done stays if the run is ended later. Collective.
+    void run(std::vector<run_result>& results, text_output& json) const {
         const bool several = b.size() > 1;
         // as the solver would group them, but each group is reported and written before the next
         const std::vector<int> groups = amg::even_groups(static_cast<int>(b.size()), in_force.solver.at_once);
         std::vector<field<double>> x;
         for (int k = 0; k < groups.front(); ++k) x.push_back(make_spinors(p.job(), task));
-        std::string lines;
         std::size_t first = 0;
         for (const int group : groups) {
             const auto size = static_cast<std::size_t>(group);
@@ -177,10 +176,11 @@ struct solve_of_all {
             if (several) p.print(announce(together, first, results.size()));
             solve_together(p, prepared, std::span(x).first(size), std::span(b).subspan(first, size), together);
             if (several && prepared.solver != nullptr) p.print(describe_together(together.front().solve));
+            std::string lines;
             for (std::size_t k = 0; k < size; ++k) lines += finish_one(first + k, x[k], results);
+            json.write(lines);
             first += size;
         }
-        return lines;
     }
 
   private:
@@ -224,7 +224,7 @@ int solve(program& p, int argc, const char* const* argv) {
         check_output(p, "--solution", path, files);
         files.add("--solution", path); // links may lead to one file
     }
-    const text_output json(p, "--json", command.json, files);
+    text_output json(p, "--json", command.json, files);
 
     const problem task = define_problem(j, command.reader, command.dry_run, solutions.front(),
                                         [&](std::string_view line) { p.print(line); });
@@ -250,9 +250,8 @@ int solve(program& p, int argc, const char* const* argv) {
 
     std::vector<run_result> results(all_b.size(), about_links);
     for (std::size_t i = 0; i < results.size(); ++i) results[i].rhs = show(s.rhs[i]);
-    const std::string lines = solve_of_all{p, task, effective, prepared, verify, all_b, solutions}.run(results);
+    solve_of_all{p, task, effective, prepared, verify, all_b, solutions}.run(results, json);
     if (results.size() > 1) p.print(describe_all(j, task, results));
-    json.write(lines);
     return std::ranges::all_of(results, &run_result::converged) ? exit_success : exit_failure;
 }
 

@@ -157,7 +157,7 @@ int run(app::program& p, int argc, const char* const* argv) {
     const comm::job& j = p.join(app::job_options_of_environment(a.transport));
     p.agree_on(argc, argv);
     app::check_output(p, "--output", a.output, app::run_files().add("--json", a.json));
-    const app::text_output json(p, "--json", a.json, app::run_files().add("--output", a.output));
+    app::text_output json(p, "--json", a.json, app::run_files().add("--output", a.output));
     const lattice::decomposition cut = app::decompose(global, a.rank_grid, j); // refuses lattices beyond all memory
     constexpr std::int64_t site_bytes = lattice::gauge_components * sizeof(double);
     app::check_room(j, "--output", a.output, lattice::volume(global) * site_bytes);

@@ -268,15 +268,16 @@ void text_output::open(const run_files& others) {
     check_partial(program_, flag_, path_);
 }
 
-void text_output::write(const std::string& text) const {
+void text_output::write(const std::string& text) {
     if (path_.empty() || program_.rank() != 0) return;
     if (stream_ >= 0) {
         if (const int why = write_all(stream_, text); why != 0)
             program_.lose_output(wrong(flag_, path_, std::strerror(why)));
         return;
     }
+    written_ += text;
     try {
-        lattice::write_text_file(path_, text);
+        lattice::write_text_file(path_, written_);
     } catch (const input_error& e) {
         program_.lose_output(flag_ + ": " + e.what());
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that a program writes at its end, after work that would be lost: checked before the work, and written
-// completely or not at all. A link stays: the file that it leads to is written, also if it is not there yet.
+// Files that a program writes after work that would be lost: checked before the work, and written completely or not at
+// all. A link stays: the file that it leads to is written, also if it is not there yet.
 #pragma once
 
 #include <halocline_app/main.hpp>
@@ -69,16 +69,17 @@ class text_output {
     text_output(const text_output&) = delete;
     text_output& operator=(const text_output&) = delete;
 
-    /// A file is a lattice::partial_file until it is complete; a failure is recorded as lost output of the program.
-    /// Call once.
-    void write(const std::string& text) const;
+    /// Adds to what was written before. A file is replaced by all of it, and is a lattice::partial_file until it is
+    /// complete; a stream gets what is new. A failure is recorded as lost output of the program.
+    void write(const std::string& text);
 
   private:
     void open(const run_files& others);
 
     const program& program_;
     std::string flag_, path_;
-    int stream_ = -1; ///< rank 0's, if it is a pipe, a device or an open file
+    std::string written_; ///< rank 0's, to a file
+    int stream_ = -1;     ///< rank 0's, if it is a pipe, a device or an open file
 };
 
 } // namespace halocline::app
