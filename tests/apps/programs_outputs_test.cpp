@@ -254,6 +254,17 @@ TEST(SmallDisk, ASolutionThatDoesNotFitIsToldBeforeTheWork) {
     }
 }
 
+TEST(SmallDisk, ADryRunSaysThatASolutionDoesNotFit) {
+    if (on_small_disk("true").exit_code != 0) GTEST_SKIP() << "no mount namespaces here";
+
+    const auto run = on_small_disk(run2 + "coarse_solve --dry-run --solution /mnt/x");
+
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_TRUE(contains(run.out, "note: here it would be refused: --solution /mnt/x: can't be written: it takes"))
+        << run.out;
+    EXPECT_TRUE(contains(run.out, "\nrank grid ")) << run.out;
+}
+
 TEST(SmallDisk, ASolutionHasRoomBesideAnOlderOneOnlyIfBothFit) {
     const std::string older = "mount -o remount,size=1m /mnt && head -c 600000 /dev/zero >/mnt/x";
     if (on_small_disk(older).exit_code != 0) GTEST_SKIP() << "no mount namespaces here";
