@@ -168,6 +168,15 @@ int open_stream(const std::string& flag, const std::string& path) {
         throw input_error(wrong(flag, path, unread ? "nobody reads this pipe" : std::strerror(why)));
     }
     ::fcntl(stream, F_SETFL, ::fcntl(stream, F_GETFL) & ~O_NONBLOCK);
+    // Without `>>` standard output has a place of its own in its file: what is printed next would overwrite the text.
+    struct stat file {
+    }, standard{};
+    if (::fstat(stream, &file) == 0 && S_ISREG(file.st_mode))
+        for (const int output : {STDOUT_FILENO, STDERR_FILENO})
+            if (::fstat(output, &standard) == 0 && standard.st_dev == file.st_dev && standard.st_ino == file.st_ino) {
+                ::dup3(output, stream, O_CLOEXEC);
+                break;
+            }
     return stream;
 }
 
