@@ -5,7 +5,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include <algorithm>
 #include <array>
 #include <string>
 #include <vector>
@@ -49,9 +48,8 @@ command_line read_command_line(const program& p, int argc, const char* const* ar
     std::array<CLI::Option*, flags.size()> options{};
     const settings defaults;
     for (std::size_t i = 0; i < flags.size(); ++i) {
-        const auto key = std::ranges::find(setting_keys(), flags[i].key, [](const auto& k) { return k.path(); });
-        const std::string otherwise = key->show(defaults);
-        options[i] = cli.add_option(flags[i].name, texts[i], key->description);
+        const std::string otherwise = value_of(flags[i].key, defaults);
+        options[i] = cli.add_option(flags[i].name, texts[i], key_of(flags[i].key).description);
         options[i]->allow_extra_args(false); // else the config file would be one more value of the flag before it
         if (!flags[i].is_list) options[i]->expected(1);
         options[i]->option_text(flags[i].value + (otherwise.empty() ? "" : " (" + otherwise + ")"));
@@ -63,9 +61,8 @@ command_line read_command_line(const program& p, int argc, const char* const* ar
         cli.add_option_function<std::string>(other, refuse)->group(""); // --help does not show it
     }
     constexpr const char* reunitarise = "lattice.reunitarise";
-    const auto switched = std::ranges::find(setting_keys(), reunitarise, [](const auto& k) { return k.path(); });
     std::string switched_to; // "true" if the flag has no value
-    const CLI::Option* const switch_on = cli.add_flag("--reunitarise", switched_to, switched->description);
+    const CLI::Option* const switch_on = cli.add_flag("--reunitarise", switched_to, key_of(reunitarise).description);
     cli.add_flag("--dry-run", result.dry_run, "print the decomposition and why, memory and messages, and stop");
     add_text_flag(cli, "--solution", result.solution, "FILE",
                   "write the solution to this file, in SciDAC's format; of several, FILE's "

@@ -4,25 +4,21 @@
 #include "command_line.hpp"
 #include "dry_run.hpp"
 #include "problem.hpp"
-#include "recurrence.hpp"
 #include "report.hpp"
 #include "solution_file.hpp"
+#include "verification.hpp"
 
 #include <halocline/amg/solver.hpp>
-#include <halocline/comm/global_sum.hpp>
 #include <halocline/dirac/gauge_configuration.hpp>
 #include <halocline/dirac/padded_links.hpp>
 #include <halocline/dirac/plaquette.hpp>
-#include <halocline/dirac/reference_operator.hpp>
-#include <halocline/solvers/field_space.hpp>
 #include <halocline_app/demo_configuration.hpp>
 #include <halocline_app/main.hpp>
 #include <halocline_app/output_file.hpp>
+#include <halocline_app/run_report.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
-#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -33,46 +29,6 @@ namespace halocline::app {
 namespace {
 
 using lattice::field;
-
-/// Sums quantities of whole fields over the job.
-class totals {
-  public:
-    totals(const comm::job& j, const lattice::decomposition& cut)
-        : sum_(j, 64, cut.rank_order()), space_(lattice::site_order::lexicographic(cut.local_box(j.rank()).extents),
-                                                lattice::spinor_components, sum_) {}
-
-    double norm(const field<double>& a) {
-        double result = 0;
-        require_ok(space_.norm(a, result));
-        return result;
-    }
-    /// <b, a>
-    std::complex<double> inner(const field<double>& b, const field<double>& a) {
-        std::complex<double> result;
-        require_ok(space_.multi_dot({&b, 1}, a, {&result, 1}));
-        return result;
-    }
-    std::complex<double> reduce(std::complex<double> mine) {
-        std::array<double, 2> v{mine.real(), mine.imag()};
-        sum_.sum_or_throw(v);
-        return {v[0], v[1]};
-    }
-
-  private:
-    void require_ok(comm::status s) const {
-        if (s != comm::status::ok) sum_.job().fail(s, sum_.pending());
-    }
-
-    comm::global_sum sum_;
-    solvers::field_space<double> space_;
-};
-
-std::complex<double> sum_of(const field<double>& a) {
-    std::complex<double> s = 0;
-    const auto v = a.values();
-    for (std::size_t k = 0; k < v.size(); k += 2) s += std::complex<double>(v[k], v[k + 1]);
-    return s;
-}
 
 /// Links of the file, verified; also prints what the file says about itself.
 dirac::verified_links read_links(const program& p, const comm::job& j, const problem& task, const settings& s) {
@@ -109,71 +65,17 @@ dirac::verified_links read_links(const program& p, const comm::job& j, const pro
     return verified;
 }
 
-/// D 1 by the plain operator: figures for comparison with other codes.
-void apply_to_ones(const comm::job& j, const problem& task, dirac::reference_operator& reference, totals& total,
-                   run_result& result) {
-    const auto one = make_ones(j, task);
-    auto d_one = make_spinors(j, task);
-    reference.apply(d_one, one);
-    result.operator_ones_norm = total.norm(d_one);
-    result.operator_ones_inner = total.inner(one, d_one);
-}
-
-/// Err: input_error: the norm of b, or of the residual that is asked for, is no normal number of double precision, so
-/// that nothing could be solved. `given` is how the user named b. Collective.
-void check_norm(const field<double>& b, const std::string& given, double tolerance, totals& total) {
-    using limits = std::numeric_limits<double>;
-    const double norm = total.norm(b);
-    if (norm == 0 || (std::isfinite(norm) && norm * std::max(tolerance, limits::epsilon()) >= limits::min())) return;
-    char text[160];
-    std::snprintf(text, sizeof text,
-                  "the norm of its field is %.3g: scale it, so that both this and %g times this are "
-                  "numbers of full precision",
-                  norm, tolerance);
-    throw input_error(given + ": " + text);
-}
-
 /// All right-hand sides, checked: what is wrong with one is reported before the work of the set-up. Collective.
 /// Err: input_error.
 std::vector<field<double>> make_right_hand_sides(const comm::job& j, const problem& task, const settings_reader& given,
-                                                 totals& total) {
+                                                 verifier& verify) {
     const settings& s = given.values();
     std::vector<field<double>> all;
     for (std::size_t i = 0; i < s.rhs.size(); ++i) {
         all.push_back(make_right_hand_side(j, task, s, i));
-        check_norm(all.back(), as_given(given, s.rhs[i]), s.solver.tolerance, total);
+        verify.check_norm(all.back(), as_given(given, s.rhs[i]));
     }
     return all;
-}
-
-/// How far the plain operator's residual may be above the tolerance that the fast one's meets. They sum in different
-/// orders: allow for a thousandth of the tolerance, and, at tolerances near the last digit, for the rounding of x
-/// alone, u |D| |x| / |b|.
-double allowance(const settings& s, const run_result& result) {
-    constexpr double u = std::numeric_limits<double>::epsilon() / 2;
-    constexpr double most = 1e-14; // makes no difference to ordinary tolerances
-    const double norm_of_d = std::abs(4 + s.op.m0) + 8 + 3 * std::abs(s.op.csw); // at most: mass, hops, clover term
-    const double rounding = u * norm_of_d * result.solution_norm / result.rhs_norm;
-    return std::max(1e-3 * s.solver.tolerance, std::min(rounding, most));
-}
-
-/// Checks the fast operator's result with the plain reference operator.
-void judge(const comm::job& j, const problem& task, const settings& s, dirac::reference_operator& reference,
-           totals& total, const field<double>& x, const field<double>& b, run_result& result) {
-    auto r = make_spinors(j, task);
-    reference.apply(r, x);
-    for (std::size_t k = 0; k < r.values().size(); ++k) r.values()[k] = b.values()[k] - r.values()[k];
-    result.rhs_norm = total.norm(b);
-    result.solution_norm = total.norm(x);
-    result.solution_sum = total.reduce(sum_of(x));
-    const bool owns_site_0 = task.cut.owner({0, 0, 0, 0}) == j.rank();
-    result.first_component = total.reduce(owns_site_0 ? std::complex<double>(x.at(0, 0), x.at(0, 1)) : 0.0);
-    result.true_relative_residual = result.rhs_norm > 0 ? total.norm(r) / result.rhs_norm : 0;
-    result.converged =
-        result.solve.converged() &&
-        (result.rhs_norm == 0 || result.true_relative_residual <= s.solver.tolerance + allowance(s, result));
-    const std::string note = note_on_recurrence(result.solve.outer.history, result.true_relative_residual);
-    if (!note.empty()) result.solve.notes.push_back(note);
 }
 
 /// The settings with what was chosen, and with the boundary that the links have.
@@ -253,23 +155,20 @@ std::string announce(std::span<const run_result> together, std::size_t first, st
 /// The solves after the set-up, with what they need.
 struct solve_of_all {
     const program& p;
-    const comm::job& j;
     const problem& task;
     const settings& in_force;
     const prepared_solver& prepared;
-    dirac::reference_operator& reference;
-    totals& total;
+    verifier& verify;
     const std::vector<field<double>>& b;
     const std::vector<std::string>& solutions; ///< files, one for each right-hand side
 
-    /// Solves, judges, reports and writes, group by group. Returns the JSON lines. Collective.
-    [[nodiscard]] std::string run(std::vector<run_result>& results) const {
+    /// Solves, judges, reports and writes, group by group: what is done stays if the run is ended later. Collective.
+    void run(std::vector<run_result>& results, text_output& json) const {
         const bool several = b.size() > 1;
         // as the solver would group them, but each group is reported and written before the next
         const std::vector<int> groups = amg::even_groups(static_cast<int>(b.size()), in_force.solver.at_once);
         std::vector<field<double>> x;
-        for (int k = 0; k < groups.front(); ++k) x.push_back(make_spinors(j, task));
-        std::string lines;
+        for (int k = 0; k < groups.front(); ++k) x.push_back(make_spinors(p.job(), task));
         std::size_t first = 0;
         for (const int group : groups) {
             const auto size = static_cast<std::size_t>(group);
@@ -277,23 +176,25 @@ struct solve_of_all {
             if (several) p.print(announce(together, first, results.size()));
             solve_together(p, prepared, std::span(x).first(size), std::span(b).subspan(first, size), together);
             if (several && prepared.solver != nullptr) p.print(describe_together(together.front().solve));
+            std::string lines;
             for (std::size_t k = 0; k < size; ++k) lines += finish_one(first + k, x[k], results);
+            json.write(lines);
             first += size;
         }
-        return lines;
     }
 
   private:
+    /// Returns the JSON line.
     [[nodiscard]] std::string finish_one(std::size_t i, const field<double>& x,
                                          std::vector<run_result>& results) const {
         run_result& result = results[i];
-        judge(j, task, in_force, reference, total, x, b[i], result);
-        p.print(results.size() > 1 ? describe_one_of_many(result, results.front()) : describe(j, task, result));
+        verify.judge(x, b[i], result);
+        p.print(results.size() > 1 ? describe_one_of_many(result, results.front()) : describe(p.job(), task, result));
         if (result.has_hierarchy && write_solution(p, task, in_force, x, result, solutions[i]))
             result.solution = solutions[i];
         settings of_this_one = in_force;
         of_this_one.rhs = {in_force.rhs[i]};
-        return to_json(j, task, of_this_one, result) + "\n";
+        return to_json(p.job(), task, of_this_one, result);
     }
 };
 
@@ -323,7 +224,7 @@ int solve(program& p, int argc, const char* const* argv) {
         check_output(p, "--solution", path, files);
         files.add("--solution", path); // links may lead to one file
     }
-    const text_output json(p, "--json", command.json, files);
+    text_output json(p, "--json", command.json, files);
 
     const problem task = define_problem(j, command.reader, command.dry_run, solutions.front(),
                                         [&](std::string_view line) { p.print(line); });
@@ -333,28 +234,24 @@ int solve(program& p, int argc, const char* const* argv) {
             if (!file.empty()) p.print("--dry-run writes nothing to '" + file + "'");
         return exit_success;
     }
-    p.print("lattice " + lattice::to_string(task.cut.global()) + " on " + std::to_string(j.ranks()) + " rank" +
-            (j.ranks() > 1 ? "s " : " ") + lattice::to_string(task.cut.rank_grid()) + " over " + j.transport() +
-            ", blocks " + lattice::to_string(task.blocks));
+    p.print("lattice " + lattice::to_string(task.cut.global()) + " " + where_it_runs(j, task.cut) + ", blocks " +
+            lattice::to_string(task.blocks));
     note_unreachable_tolerance(p, command.reader);
 
     const dirac::verified_links verified = read_links(p, j, task, s);
     const dirac::padded_links links(j, task.cut, verified.links);
-    dirac::reference_operator reference(j, task.cut, links, s.op);
-    totals total(j, task.cut);
+    const settings effective = in_force(s, task, verified);
+    verifier verify(j, task, effective, links);
     run_result about_links;
     about_links.plaquette = verified.plaquette;
-    apply_to_ones(j, task, reference, total, about_links);
-    const std::vector<field<double>> all_b = make_right_hand_sides(j, task, command.reader, total);
-    const settings effective = in_force(s, task, verified);
+    verify.apply_to_ones(about_links);
+    const std::vector<field<double>> all_b = make_right_hand_sides(j, task, command.reader, verify);
     const prepared_solver prepared = set_up(p, j, task, links, s);
 
     std::vector<run_result> results(all_b.size(), about_links);
     for (std::size_t i = 0; i < results.size(); ++i) results[i].rhs = show(s.rhs[i]);
-    const solve_of_all solves{p, j, task, effective, prepared, reference, total, all_b, solutions};
-    const std::string lines = solves.run(results);
+    solve_of_all{p, task, effective, prepared, verify, all_b, solutions}.run(results, json);
     if (results.size() > 1) p.print(describe_all(j, task, results));
-    json.write(lines);
     return std::ranges::all_of(results, &run_result::converged) ? exit_success : exit_failure;
 }
 

@@ -14,6 +14,7 @@
 #include <halocline_app/output_file.hpp>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <utility>
 
@@ -161,9 +162,17 @@ problem define_problem(const comm::job& j, const settings_reader& given, bool dr
         check_point(given, rhs, global);
         sources.push_back(open_source(j, given, rhs, global));
     }
-    if (!dry_run) check_memory(j, s, cut, blocks);
+    const auto check_host = [&](const std::function<void()>& check) {
+        try {
+            check();
+        } catch (const input_error& e) { // the same on every rank
+            if (!dry_run) throw;
+            tell(std::string("note: here it would be refused: ") + e.what()); // it may be meant for another machine
+        }
+    };
+    check_host([&] { check_memory(j, s, cut, blocks); });
     constexpr std::int64_t spinor_bytes = lattice::spinor_components * sizeof(double);
-    if (!dry_run) check_room(j, "--solution", solution, lattice::volume(global) * spinor_bytes, s.rhs.size());
+    check_host([&] { check_room(j, "--solution", solution, lattice::volume(global) * spinor_bytes, s.rhs.size()); });
     // Last, because making the demo configuration takes seconds, and bad input should be reported at once.
     if (s.gauge.empty() && !dry_run) {
         const std::string path = demo_configuration(j, tell);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report.hpp"
 
-#include <halocline/base/version.h>
 #include <halocline_app/main.hpp>
+#include <halocline_app/run_report.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -35,10 +35,9 @@ void append_contradiction(std::string& out, const run_result& r) {
                 r.solve.outer.relative_residual);
 }
 
-/// " on 2 ranks 1.1.1.2 over shm (halocline-run)"
-std::string where_it_ran(const comm::job& j, const problem& p) {
-    return " on " + std::to_string(j.ranks()) + (j.ranks() == 1 ? " rank " : " ranks ") +
-           lattice::to_string(p.cut.rank_grid()) + " over " + j.transport() + " (" + j.launcher() + ")";
+/// "converged on 2 ranks 1.1.1.2 over shm (halocline-run)"
+std::string last_line(const std::string& verdict, const comm::job& j, const problem& p) {
+    return verdict + " " + where_it_runs(j, p.cut) + " (" + j.launcher() + ")";
 }
 
 } // namespace
@@ -69,10 +68,7 @@ std::string describe(const comm::job& j, const problem& p, const run_result& r) 
     append_line(out, "%-28s %12.3e", "true relative residual", r.true_relative_residual);
     append_line(out, "%-28s %12.10g", "norm of the solution", r.solution_norm);
     append_contradiction(out, r);
-    append_line(out, "%s%s", (r.converged ? "converged" : "NOT converged: " + status_of(r)).c_str(),
-                where_it_ran(j, p).c_str());
-    out.pop_back();
-    return out;
+    return out + last_line(r.converged ? "converged" : "NOT converged: " + status_of(r), j, p);
 }
 
 std::string describe_one_of_many(const run_result& r, const run_result& first) {
@@ -106,22 +102,14 @@ std::string describe_all(const comm::job& j, const problem& p, const std::vector
     append_line(out, "%-28s %12s", "seconds (slowest rank)", "");
     append_line(out, "  %-26s %12.4f", "set-up", results.front().solve.setup_seconds);
     append_line(out, "  %-26s %12.4f  %.4f each", "solves", solves, solves / count);
-    append_line(out, "%s%s: %zu of %zu right-hand sides", converged == results.size() ? "converged" : "NOT converged",
-                where_it_ran(j, p).c_str(), converged, results.size());
-    out.pop_back();
-    return out;
-}
-
-std::string value_of(const std::string& key_path, const settings& s) {
-    return std::ranges::find(setting_keys(), key_path, [](const auto& k) { return k.path(); })->show(s);
+    return out + last_line(converged == results.size() ? "converged" : "NOT converged", j, p) + ": " +
+           std::to_string(converged) + " of " + std::to_string(results.size()) + " right-hand sides";
 }
 
 std::string to_json(const comm::job& j, const problem& p, const settings& in_force, const run_result& r) {
     const auto& s = r.solve;
     const auto& c = s.coarse;
-    nlohmann::ordered_json o;
-    o["program"] = "coarse_solve";
-    o["version"] = HALOCLINE_VERSION;
+    auto o = head_of_result<nlohmann::ordered_json>("coarse_solve", j, p.cut);
     o["settings"] = values_by_key(in_force);
     o["gauge"] = p.file.path;
     o["lattice"] = p.cut.global();
@@ -129,10 +117,6 @@ std::string to_json(const comm::job& j, const problem& p, const settings& in_for
     o["plaquette"] = r.plaquette;
     o["operator_ones_norm"] = r.operator_ones_norm;
     o["operator_ones_inner"] = pair(r.operator_ones_inner);
-    o["ranks"] = j.ranks();
-    o["rank_grid"] = p.cut.rank_grid();
-    o["transport"] = j.transport();
-    o["launcher"] = j.launcher();
     o["rhs"] = r.rhs;
     o["rhs_norm"] = r.rhs_norm;
     o["solution_norm"] = r.solution_norm;
@@ -161,7 +145,7 @@ std::string to_json(const comm::job& j, const problem& p, const settings& in_for
     o["solution"] = r.solution;
     o["history"] = s.outer.history;
     o["notes"] = s.notes;
-    return o.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace); // file names need not be UTF-8
+    return text_of_result(o, -1);
 }
 
 } // namespace halocline::app

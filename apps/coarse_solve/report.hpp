@@ -36,9 +36,7 @@ std::string describe(const comm::job& j, const problem& p, const run_result& r);
 std::string describe_one_of_many(const run_result& r, const run_result& first);
 std::string describe_together(const amg::solver_report& one);
 std::string describe_all(const comm::job& j, const problem& p, const std::vector<run_result>& results);
-/// The text of a setting, as shown by --help and halocline-info.  Pre: the key exists.
-std::string value_of(const std::string& key_path, const settings& s);
-/// The JSON object, with fixed keys, on one line.
+/// The JSON object, with fixed keys, as one line.
 std::string to_json(const comm::job& j, const problem& p, const settings& in_force, const run_result& r);
 
 } // namespace halocline::app

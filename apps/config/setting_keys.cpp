@@ -155,4 +155,10 @@ const std::vector<setting_key>& setting_keys() {
     return keys;
 }
 
+const setting_key& key_of(const std::string& path) {
+    return *std::ranges::find(setting_keys(), path, [](const setting_key& k) { return k.path(); });
+}
+
+std::string value_of(const std::string& path, const settings& s) { return key_of(path).show(s); }
+
 } // namespace halocline::app

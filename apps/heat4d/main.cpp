@@ -11,6 +11,7 @@
 #include <halocline_app/main.hpp>
 #include <halocline_app/strict_flag.hpp>
 #include <halocline_app/output_file.hpp>
+#include <halocline_app/run_report.hpp>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -30,28 +31,22 @@ using namespace halocline;
 using lattice::coordinate;
 
 struct arguments {
-    std::string grid = "16.16.16.16", rank_grid, transport, json;
+    app::job_flags job{.grid = "16.16.16.16"};
     int steps = 100;
     double alpha = 0.1;
 };
 
 arguments read_command_line(const app::program& p, int argc, const char* const* argv) {
     arguments a;
-    CLI::App cli(
-        "Diffusion on a 4-dimensional torus by explicit Euler, checked against the analytic decay of a Fourier mode.\n"
-        "Keys [comm] and [faults] of configs/demo.toml are read from the file $HALOCLINE_CONFIG and from the "
-        "environment:\n"
-        "HALOCLINE_<SECTION>_<KEY>.\n"
-        "Exit code: 0 the decay is right, 1 it is not, 2 bad input, 3 a rank died or a deadline passed.",
-        p.name());
-    cli.add_option("--grid", a.grid, "lattice")->type_name("x.y.z.t")->capture_default_str();
-    app::add_text_flag(cli, "--mpi", a.rank_grid, "x.y.z.t", "rank grid (default: the one with the smallest surface)");
+    CLI::App cli("Diffusion on a 4-dimensional torus by explicit Euler, checked against the analytic decay of a "
+                 "Fourier mode.\n" +
+                     std::string(app::help_on_settings) +
+                     "Exit code: 0 the decay is right, 1 it is not, 2 bad input, 3 a rank died or a deadline passed.",
+                 p.name());
+    a.job.add_to(cli, "lattice");
     app::add_integer_flag(cli, "--steps", a.steps, 0, 1'000'000'000, "time steps");
     app::add_real_flag(cli, "--alpha", a.alpha, 0, 0.125, "a number from 0 to 0.125, beyond which no step is stable",
                        "diffusivity x time step / spacing^2; stable up to 1/8");
-    app::add_text_flag(cli, "--transport", a.transport, "LIST",
-                       "in order of preference; for each peer the first that reaches it: shm, verbs, ofi, mpi");
-    app::add_text_flag(cli, "--json", a.json, "FILE", "write the result as one JSON object to this file");
     p.parse(cli, argc, argv);
     return a;
 }
@@ -119,11 +114,11 @@ summary compare(const comm::job& j, const lattice::decomposition& cut, const lat
 
 int run(app::program& p, int argc, const char* const* argv) {
     const arguments a = read_command_line(p, argc, argv);
-    const coordinate global = app::parse_extents("--grid", a.grid);
-    const comm::job& j = p.join(app::job_options_of_environment(a.transport));
+    const coordinate global = app::parse_extents("--grid", a.job.grid);
+    const comm::job& j = p.join(app::job_options_of_environment(a.job.transport));
     p.agree_on(argc, argv);
-    const app::text_output json(p, "--json", a.json, app::run_files());
-    const lattice::decomposition cut = app::decompose(global, a.rank_grid, j);
+    app::text_output json(p, "--json", a.job.json, app::run_files());
+    const lattice::decomposition cut = app::decompose(global, a.job.rank_grid, j);
     const auto two_fields = [&](int rank) {
         return 2.0 * sizeof(double) * static_cast<double>(cut.local_box(rank).volume());
     };
@@ -147,24 +142,26 @@ int run(app::program& p, int argc, const char* const* argv) {
     char text[400], checksum[20];
     std::snprintf(checksum, sizeof checksum, "%016llx", static_cast<unsigned long long>(total.checksum));
     std::snprintf(text, sizeof text,
-                  "lattice %s on %d rank%s %s over %s: %d steps in %.3f s\n"
+                  "lattice %s %s: %d steps in %.3f s\n"
                   "amplitude %.15e, checksum %s\n"
                   "expected  %.15e  (lambda^steps; relative error %.1e, largest deviation of a site %.1e)\n"
                   "continuum %.15e  (exp(-alpha k^2 steps))",
-                  lattice::to_string(global).c_str(), j.ranks(), j.ranks() > 1 ? "s" : "",
-                  lattice::to_string(cut.rank_grid()).c_str(), j.transport().c_str(), a.steps, seconds, amplitude,
+                  lattice::to_string(global).c_str(), app::where_it_runs(j, cut).c_str(), a.steps, seconds, amplitude,
                   checksum, expected, error, total.deviation, continuum);
     p.print(text);
     if (!right) p.print("the decay is wrong");
-    const nlohmann::json result{{"program", p.name()},        {"version", app::version()},
-                                {"launcher", j.launcher()},   {"grid", global},
-                                {"ranks", j.ranks()},         {"rank_grid", cut.rank_grid()},
-                                {"transport", j.transport()}, {"steps", a.steps},
-                                {"alpha", a.alpha},           {"amplitude", amplitude},
-                                {"expected", expected},       {"continuum", continuum},
-                                {"relative_error", error},    {"largest_deviation", total.deviation},
-                                {"checksum", checksum},       {"seconds", seconds}};
-    json.write(result.dump(2) + "\n");
+    auto result = app::head_of_result<nlohmann::json>("heat4d", j, cut);
+    result.update({{"grid", global},
+                   {"steps", a.steps},
+                   {"alpha", a.alpha},
+                   {"amplitude", amplitude},
+                   {"expected", expected},
+                   {"continuum", continuum},
+                   {"relative_error", error},
+                   {"largest_deviation", total.deviation},
+                   {"checksum", checksum},
+                   {"seconds", seconds}});
+    json.write(app::text_of_result(result, 2));
     return right ? app::exit_success : app::exit_failure;
 }
 

@@ -286,6 +286,17 @@ TEST(SmallDisk, ASolutionThatDoesNotFitIsToldBeforeTheWork) {
     }
 }
 
+TEST(SmallDisk, ADryRunSaysThatASolutionDoesNotFit) {
+    if (on_small_disk("true").exit_code != 0) GTEST_SKIP() << "no mount namespaces here";
+
+    const auto run = on_small_disk(run2 + "coarse_solve --dry-run --solution /mnt/x");
+
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_TRUE(contains(run.out, "note: here it would be refused: --solution /mnt/x: can't be written: it takes"))
+        << run.out;
+    EXPECT_TRUE(contains(run.out, "\nrank grid ")) << run.out;
+}
+
 TEST(SmallDisk, ASolutionHasRoomBesideAnOlderOneOnlyIfBothFit) {
     const std::string older = "mount -o remount,size=1m /mnt && head -c 600000 /dev/zero >/mnt/x";
     if (on_small_disk(older).exit_code != 0) GTEST_SKIP() << "no mount namespaces here";
@@ -319,6 +330,24 @@ TEST(SmallDisk, ASolutionAndAResultThatDoNotFitAreBothTold) {
     EXPECT_EQ(run.exit_code, 1) << run.err;
     EXPECT_TRUE(contains(run.err, "--solution: '/mnt/x")) << run.err;
     EXPECT_TRUE(contains(run.err, "--json /dev/full: can't be written")) << run.err;
+}
+
+/// The name of the link is not UTF-8, which JSON is.
+TEST(Programs, ResultsHaveTheNameOfTheProgramWhateverItsFileIsCalled) {
+    for (const std::string line :
+         {"heat4d --steps 1", "generate_gauge --grid 4.4.4.4 --sweeps 0", short_solve.c_str()}) {
+        const scratch_folder scratch;
+        const std::string program = line.substr(0, line.find(' ')), link = scratch / "h\xe9", file = scratch / "r.json";
+        std::filesystem::create_symlink(bin + program, link);
+
+        const auto run = run_command(link + line.substr(program.size()) + " --json " + file);
+
+        EXPECT_EQ(run.exit_code, line == short_solve ? 1 : 0) << line << run.err;
+        EXPECT_TRUE(run.err.empty()) << run.err;
+        std::string result = read_text(file);
+        std::erase(result, ' ');
+        EXPECT_TRUE(contains(result, "\"program\":\"" + program + "\"")) << result;
+    }
 }
 
 TEST(Programs, ADashIsNoFile) {

@@ -12,6 +12,14 @@ namespace halocline::app {
 
 using lattice::coordinate;
 
+void job_flags::add_to(CLI::App& cli, const std::string& extents) {
+    cli.add_option("--grid", grid, extents)->type_name("x.y.z.t")->capture_default_str();
+    add_text_flag(cli, "--mpi", rank_grid, "x.y.z.t", "rank grid (default: the one with the smallest surface)");
+    add_text_flag(cli, "--transport", transport, "LIST",
+                  "in order of preference; for each peer the first that reaches it: shm, verbs, ofi, mpi");
+    add_text_flag(cli, "--json", json, "FILE", "write the result as one JSON object to this file");
+}
+
 coordinate parse_extents(const char* flag, const std::string& text) { return read_flag(flag, text, read_coordinate); }
 
 namespace {

@@ -169,6 +169,15 @@ int open_stream(const std::string& flag, const std::string& path) {
         throw input_error(wrong(flag, path, unread ? "nobody reads this pipe" : std::strerror(why)));
     }
     ::fcntl(stream, F_SETFL, ::fcntl(stream, F_GETFL) & ~O_NONBLOCK);
+    // Without `>>` standard output has a place of its own in its file: what is printed next would overwrite the text.
+    struct stat file {
+    }, standard{};
+    if (::fstat(stream, &file) == 0 && S_ISREG(file.st_mode))
+        for (const int output : {STDOUT_FILENO, STDERR_FILENO})
+            if (::fstat(output, &standard) == 0 && standard.st_dev == file.st_dev && standard.st_ino == file.st_ino) {
+                ::dup3(output, stream, O_CLOEXEC);
+                break;
+            }
     return stream;
 }
 
@@ -179,7 +188,7 @@ run_files::run_files() {
 }
 
 run_files& run_files::add(std::string flag, std::string path) {
-    if (!path.empty()) files_.emplace_back(std::move(flag), std::move(path));
+    if (!path.empty()) files_.push_back({std::move(flag), std::move(path), {}});
     return *this;
 }
 
@@ -193,18 +202,12 @@ run_files::identity run_files::identify(const std::string& path) {
 }
 
 const std::string* run_files::flag_of(const std::string& path, const std::string& except) const {
-    for (; known_ < files_.size(); ++known_) {
-        const identity is = identify(files_[known_].second);
-        by_place_.emplace(is.place, known_);
-        if (is.node) by_node_.emplace(*is.node, known_);
-    }
     const identity wanted = identify(path);
-    std::size_t first = files_.size();
-    if (const auto found = by_place_.find(wanted.place); found != by_place_.end()) first = found->second;
-    if (wanted.node)
-        if (const auto found = by_node_.find(*wanted.node); found != by_node_.end())
-            first = std::min(first, found->second);
-    return first < files_.size() && files_[first].first != except ? &files_[first].first : nullptr;
+    const auto same = std::ranges::find_if(files_, [&](const file& one) {
+        if (!one.known) one.known = identify(one.path);
+        return one.known->place == wanted.place || (wanted.node && one.known->node == wanted.node);
+    });
+    return same != files_.end() && same->flag != except ? &same->flag : nullptr;
 }
 
 void refuse_dash(const std::string& flag, const std::string& path, bool may_be_stream) {
@@ -281,15 +284,16 @@ void text_output::open(const run_files& others) {
     check_partial(program_, flag_, path_);
 }
 
-void text_output::write(const std::string& text) const {
+void text_output::write(const std::string& text) {
     if (path_.empty() || program_.rank() != 0) return;
     if (stream_ >= 0) {
         if (const int why = write_all(stream_, text); why != 0)
             program_.lose_output(wrong(flag_, path_, std::strerror(why)));
         return;
     }
+    written_ += text;
     try {
-        lattice::write_text_file(path_, text);
+        lattice::write_text_file(path_, written_);
     } catch (const input_error& e) {
         program_.lose_output(flag_ + ": " + e.what());
     }

@@ -57,7 +57,7 @@ TEST(Memory, IsTold) {
     }
 }
 
-/// Ranks of one host share its memory, whatever transport they use.
+/// Ranks of one host share its memory, whatever transport they use. A dry run may be for another host.
 TEST(Memory, ThatAHostDoesNotHaveIsRefused) {
     struct sysinfo host {};
     ASSERT_EQ(::sysinfo(&host), 0);
@@ -71,12 +71,20 @@ TEST(Memory, ThatAHostDoesNotHaveIsRefused) {
     for (const std::string transport : {"shm"}) {
 #endif
         // The limit is for a program that goes on.
-        const command_result run =
-            run_command("env HALOCLINE_COMM_SLAB_GIB=1 HALOCLINE_COMM_TRANSPORTS=" + transport +
-                        " sh -c 'ulimit -v 8000000; exec " + on_ranks(2, "--grid " + grid) + "'");
+        const auto solve_there = [&](const std::string& dry_run) {
+            return run_command("env HALOCLINE_COMM_SLAB_GIB=1 HALOCLINE_COMM_TRANSPORTS=" + transport +
+                               " sh -c 'ulimit -v 8000000; exec " + on_ranks(2, "--grid " + grid + dry_run) + "'");
+        };
+
+        const command_result run = solve_there(""), dry = solve_there(" --dry-run");
 
         EXPECT_EQ(run.exit_code, 2) << transport << run.out << run.err;
         EXPECT_NE(run.err.find("lattice " + grid + " needs at least "), std::string::npos) << transport << run.err;
+        EXPECT_EQ(dry.exit_code, 0) << transport << dry.err;
+        EXPECT_NE(dry.out.find("note: here it would be refused: lattice " + grid + " needs at least "),
+                  std::string::npos)
+            << transport << dry.out;
+        EXPECT_NE(dry.out.find("\nrank grid "), std::string::npos) << dry.out;
     }
 }
 

@@ -133,6 +133,40 @@ TEST(RightHandSides, OfWhichOneDoesNotConvergeFailTheRunAfterAllWereTried) {
     expect_same_bits(all[2], alone, "after one that did not converge");
 }
 
+/// The second one is announced once the line of the first was written; the run is then killed.
+TEST(RightHandSides, LinesOfThoseThatAreDoneStayIfTheRunIsEnded) {
+    const scratch_folder scratch;
+    const std::string file = scratch / "r.json", out = scratch / "out";
+    write_smooth(scratch / "g.ildg", extents);
+    const std::string long_solves = quick + "--tol 1e-300 --max-iterations 500 --rhs ones,unit,random --at-once 1 ";
+
+    run_command("sh -c 'mkfifo " + out + "; " + bin + "/coarse_solve " + long_solves + "--gauge " +
+                (scratch / "g.ildg") + " --json " + file + " >" + out + " & grep -q -m 1 \"right-hand side 2 of 3\" " +
+                out + "; kill -KILL $!; wait'");
+
+    std::ifstream lines(file);
+    std::vector<std::string> done;
+    for (std::string line; std::getline(lines, line);) done.push_back(json::parse(line)["rhs"]);
+    ASSERT_GE(done.size(), 1);
+    EXPECT_EQ(done.front(), "ones");
+}
+
+TEST(RightHandSides, LinesGoToAStreamAsTheyAreDone) {
+    const scratch_folder scratch;
+    write_smooth(scratch / "g.ildg", extents);
+
+    const auto run = run_command(
+        on_ranks(2, quick + "--rhs ones,unit --at-once 1 --json /dev/stdout --gauge " + (scratch / "g.ildg")));
+
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    const std::size_t first = run.out.find("\"rhs\":\"ones\""), second = run.out.find("right-hand side 2 of 2"),
+                      last = run.out.find("\"rhs\":\"unit\"");
+    ASSERT_NE(last, std::string::npos) << run.out;
+    EXPECT_LT(first, second) << run.out;
+    EXPECT_LT(second, last) << run.out;
+    EXPECT_EQ(run.out.find("\"rhs\":\"ones\"", first + 1), std::string::npos) << "once:\n" << run.out;
+}
+
 TEST(RightHandSides, AreAnArrayInAConfigFile) {
     const scratch_folder scratch;
     const std::string config = scratch / "c.toml";

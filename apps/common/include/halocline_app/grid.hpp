@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flags --grid and --mpi of programs without a config file.
+// The flags that programs without a config file share, --grid and --mpi among them.
 #pragma once
 
 #include <halocline/comm/job.hpp>
@@ -7,7 +7,27 @@
 
 #include <string>
 
+namespace CLI {
+class App;
+}
+
 namespace halocline::app {
+
+/// The flags that programs without a config file share, as text.
+struct job_flags {
+    std::string grid;        ///< extents; its default, unless the flag is given
+    std::string rank_grid{}; ///< --mpi; "": not given
+    std::string transport{}; ///< "": not given
+    std::string json{};      ///< "": no file
+
+    /// Adds --grid, of which --help says `extents`, --mpi, --transport and --json. They must outlive the parsing.
+    void add_to(CLI::App& cli, const std::string& extents);
+};
+
+/// What --help of such a program says of the settings that every program reads.
+inline constexpr const char* help_on_settings =
+    "Keys [comm] and [faults] of configs/demo.toml are read from the file $HALOCLINE_CONFIG and from the environment:\n"
+    "HALOCLINE_<SECTION>_<KEY>.\n";
 
 /// "8.8.8.16" as extents.  Err: input_error naming the flag and the text.
 lattice::coordinate parse_extents(const char* flag, const std::string& text);

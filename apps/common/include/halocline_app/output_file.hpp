@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that a program writes at its end, after work that would be lost: checked before the work, and written
-// completely or not at all. A link stays: the file that it leads to is written, also if it is not there yet.
+// Files that a program writes after work that would be lost: checked before the work, and written completely or not at
+// all. A link stays: the file that it leads to is written, also if it is not there yet.
 #pragma once
 
 #include <halocline_app/main.hpp>
@@ -8,10 +8,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace halocline::app {
@@ -23,7 +21,8 @@ class run_files {
     /// "" is no file.
     run_files& add(std::string flag, std::string path);
     /// The flag of the file to which `path` leads, whatever it is called there; of several the one that was added first.
-    /// nullptr: it is none of them, or that of `except`.  Cost: each file is looked at once, by the first call.
+    /// nullptr: it is none of them, or that of `except`.  Cost: each file is looked at once, by the first call that
+    /// gets to it.
     [[nodiscard]] const std::string* flag_of(const std::string& path, const std::string& except = "") const;
 
   private:
@@ -31,12 +30,13 @@ class run_files {
         std::string place;                                ///< where it is, or will be
         std::optional<std::array<std::uint64_t, 2>> node; ///< device and inode, if it is there
     };
+    struct file {
+        std::string flag, path;
+        mutable std::optional<identity> known; ///< once flag_of() has looked at it
+    };
     [[nodiscard]] static identity identify(const std::string& path);
 
-    std::vector<std::pair<std::string, std::string>> files_; ///< flags and paths
-    mutable std::size_t known_ = 0;                          ///< files that flag_of() has looked at, the first ones
-    mutable std::map<std::string, std::size_t> by_place_;
-    mutable std::map<std::array<std::uint64_t, 2>, std::size_t> by_node_;
+    std::vector<file> files_;
 };
 
 /// Err: input_error if `path` is "-", which elsewhere means standard output; programs print their progress there.
@@ -69,16 +69,17 @@ class text_output {
     text_output(const text_output&) = delete;
     text_output& operator=(const text_output&) = delete;
 
-    /// A file is a lattice::partial_file until it is complete; a failure is recorded as lost output of the program.
-    /// Call once.
-    void write(const std::string& text) const;
+    /// Adds to what was written before. A file is replaced by all of it, and is a lattice::partial_file until it is
+    /// complete; a stream gets what is new. A failure is recorded as lost output of the program.
+    void write(const std::string& text);
 
   private:
     void open(const run_files& others);
 
     const program& program_;
     std::string flag_, path_;
-    int stream_ = -1; ///< rank 0's, if it is a pipe, a device or an open file
+    std::string written_; ///< rank 0's, to a file
+    int stream_ = -1;     ///< rank 0's, if it is a pipe, a device or an open file
 };
 
 } // namespace halocline::app

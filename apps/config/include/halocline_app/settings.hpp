@@ -43,6 +43,10 @@ inline constexpr const char* mass_convention = "the mass is m0 = 1 / (2 kappa) -
 
 using setting_key = config::key<settings>;
 const std::vector<setting_key>& setting_keys();
+/// The key with this path, such as "solver.tolerance".  Pre: it exists.
+const setting_key& key_of(const std::string& path);
+/// The text of a setting, as shown by --help and halocline-info.  Pre: the key exists.
+std::string value_of(const std::string& path, const settings& s);
 
 /// Settings under construction; remembers where each value came from.
 class settings_reader : public config::reader<settings> {
