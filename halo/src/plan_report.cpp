@@ -11,6 +11,7 @@
 #include <type_traits>
 
 namespace halocline::halo {
+#include <utility>
 namespace {
 
 /// Why a face is not exchanged.
@@ -73,12 +74,13 @@ void plan_core::require_fresh(const source_field& x, std::uint64_t version, std:
     if (team_->in_flight(epoch_)) throw error(stale + "the next exchange is not finished; call finish() first");
     std::string_view why = "is not what the last finished exchange sent";
     for (std::size_t i = first; i < last; ++i) {
-        if (!sent_[i].is_of(x.values)) continue;
-        const char* const stale_because = sent_[i].why_stale(x.values, version, epoch_, [&] { return checksum(x); });
+        const sent_field& f = sent().fields[i];
+        if (!f.is_of(x.values)) continue;
+        const char* const stale_because = f.why_stale(x.values, version, epoch_, [&] { return checksum(x); });
         if (!stale_because) return;
         why = stale_because;
     }
-    if (epoch_ > 0 && sent_.front().epoch() < epoch_)
+    if (epoch_ > 0 && sent().fields.front().epoch() < epoch_)
         why = "is not tracked: the last exchange was packed by its caller";
     // ensure_halo() goes by marks.
     const char* const remedy = why == sent_field::unmarked ? "" : ", or ensure_halo()";

@@ -71,7 +71,8 @@ plan_core::plan_core(const comm::job& j, const lattice::decomposition& cut, plan
             return "behind " + lattice::to_string(lattice::face_of(place));
         });
     make_channels(requests);
-    sent_.resize(static_cast<std::size_t>(options_.fields)); // so many that the slab holds their messages
+    for (sent_fields& sent : sent_) // so many that the slab holds their messages
+        sent.fields.resize(static_cast<std::size_t>(options_.fields));
     times_ = exchange_times(job_, channels_);
     choose_paths(costs);
 }
