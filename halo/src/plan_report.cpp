@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A halo plan's description of itself, and whether its ghosts are fresh.
+// A halo plan's description of itself, of which sites its ghosts are, and whether they are fresh.
+#include "box_layers.hpp"
 #include "source_fingerprint.hpp"
 #include "why_column.hpp"
 
@@ -7,11 +8,12 @@
 #include <halocline/halo/detail/plan_core.hpp>
 
 #include <cstdio>
+#include <numeric>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 namespace halocline::halo {
-#include <utility>
 namespace {
 
 /// Why a face is not exchanged.
@@ -60,6 +62,19 @@ std::string plan_core::describe() const {
         table.append(line).append(why_none(options_, f)).append("\n");
     }
     return table;
+}
+
+std::vector<lattice::coordinate> plan_core::ghost_sites(face f) const {
+    if (message_of(f) < 0) return {};
+    // In the neighbour's coordinates, as when the plan was made.
+    const lattice::box theirs = cut_.local_box(messages_[message_of(f)].peer),
+                       part = layers(theirs, f.opposite(), options_.widths.behind(f));
+    std::vector<std::int32_t> all(static_cast<std::size_t>(part.volume()));
+    std::iota(all.begin(), all.end(), 0);
+    std::vector<lattice::coordinate> sites;
+    for (const std::int32_t i : selected(std::move(all), part, cut_.global(), options_.parity, options_.select))
+        sites.push_back(lattice::wrapped(part.site(i), cut_.global()));
+    return sites;
 }
 
 std::uint64_t plan_core::checksum(const source_field& x) const noexcept {

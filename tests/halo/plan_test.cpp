@@ -55,6 +55,19 @@ TEST(Plan, SendsOneMessagePerFaceOfACutDimension) {
     });
 }
 
+TEST(Plan, NamesTheSitesThatItsGhostsAreCopiesOf) {
+    const auto cut = decomposition::even({2, 1, 1, 6}, {1, 1, 1, 2});
+    run(2, [&](const comm::job& j) {
+        const plan p(j, cut, {.widths = {{1, 1, 1, 1}, {1, 1, 1, 2}}, .bytes_per_site = 8, .parity = 1});
+
+        using sites = std::vector<coordinate>;
+        EXPECT_EQ(p.ghost_sites({3, side::high}),
+                  (j.rank() == 0 ? sites{{0, 0, 0, 3}, {1, 0, 0, 4}} : sites{{1, 0, 0, 0}, {0, 0, 0, 1}}));
+        EXPECT_EQ(p.ghost_sites({3, side::low}), (j.rank() == 0 ? sites{{0, 0, 0, 5}} : sites{{1, 0, 0, 2}}));
+        EXPECT_EQ(p.ghost_sites({0, side::low}), sites{}) << "not cut";
+    });
+}
+
 TEST(Plan, SendsFacesOfSeveralBlocksOfLinesWhole) {
     const auto cut = decomposition::even({8, 4, 4, 16}, {1, 1, 1, 2});
 
@@ -260,19 +273,6 @@ TEST(Plan, SendsBytesAsItSendsAField) {
     });
 }
 
-TEST(Plan, HasItsSlotsInMemoryThatTheStartOfTheJobPaidFor) {
-    const auto cut = decomposition::even({16, 16, 16, 32}, {1, 1, 1, 2});
-
-    comm::job_options options = small_job();
-    options.slab_bytes = std::size_t{1} << 30;
-
-    const auto body = [&](const comm::job& j) {
-        const auto order = lattice::site_order::lexicographic(cut.local_box(j.rank()).extents);
-        std::vector<lattice::field<double>> fields; // more than was committed at the start
-        for (int i = 0; i < 3; ++i) fields.emplace_back(order, 12, &j.memory());
-        plan p(j, cut, {.bytes_per_site = 96});
-        p.start(fields[0]);
-        ASSERT_EQ(p.finish(), status::ok);
 TEST(Plan, SendsMemoryOfTheProgramsOwnInAnyOrder) {
     const auto cut = decomposition::even({4, 2, 4, 8}, {1, 1, 1, 2});
     run(2, [&](const comm::job& j) {
@@ -319,6 +319,19 @@ TEST(Plan, SendsMemoryOfTheProgramsOwnInAnyOrder) {
     });
 }
 
+TEST(Plan, HasItsSlotsInMemoryThatTheStartOfTheJobPaidFor) {
+    const auto cut = decomposition::even({16, 16, 16, 32}, {1, 1, 1, 2});
+
+    comm::job_options options = small_job();
+    options.slab_bytes = std::size_t{1} << 30;
+
+    const auto body = [&](const comm::job& j) {
+        const auto order = lattice::site_order::lexicographic(cut.local_box(j.rank()).extents);
+        std::vector<lattice::field<double>> fields; // more than was committed at the start
+        for (int i = 0; i < 3; ++i) fields.emplace_back(order, 12, &j.memory());
+        plan p(j, cut, {.bytes_per_site = 96});
+        p.start(fields[0]);
+        ASSERT_EQ(p.finish(), status::ok);
 
         for (const halo::plan_message& m : p.messages()) EXPECT_LT(p.ghost(m.where) - j.memory().base(), 8 << 20);
     };

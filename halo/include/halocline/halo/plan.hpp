@@ -33,6 +33,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace halocline::halo {
 
@@ -58,11 +59,10 @@ concept field_views = std::ranges::contiguous_range<Fields> &&
 template <field_pointers Fields>
 auto as_span(const Fields& xs) {
     using field = std::remove_cvref_t<decltype(**std::ranges::data(xs))>;
-    return std::span<const field* const>(std::ranges::data(xs), std::ranges::size(xs));
     static_assert(sizeof(*std::declval<field>().data()) == 4 || sizeof(*std::declval<field>().data()) == 8,
                   "the built-in copy moves components of 4 or 8 bytes");
+    return std::span<const field* const>(std::ranges::data(xs), std::ranges::size(xs));
 }
-
 template <field_views Fields>
 auto as_span(const Fields& xs) {
     return std::span<const std::ranges::range_value_t<Fields>>(std::ranges::data(xs), std::ranges::size(xs));
@@ -76,6 +76,7 @@ concept field_pack_function = pack_function<F> && requires(const F& pack) {
     as_span(pack.sources());
     { pack.packed_by() } -> std::same_as<std::uint64_t>;
 };
+
 /// One rank's part of an exchange with all its neighbours. Every rank of the job makes the same plans in the same
 /// order.
 /// Lifetime: destroying a plan never blocks. It says farewell to its peers: one that still waits for an exchange, for
@@ -96,6 +97,12 @@ class plan {
     /// Index of a face's message in messages(); -1 if the face is not exchanged, because its dimension is not cut or
     /// has no width on either side, or the edge is open.
     [[nodiscard]] int message_of(face f) const { return core_->message_of(f); }
+
+    /// The sites of which the ghosts behind f are copies: their global coordinates, in message order. Ghost i is that
+    /// of site i. Empty if the face is not exchanged.
+    /// Err:  whatever options().select throws.
+    /// Cost: O(sites of the face), computed anew by each call.
+    [[nodiscard]] std::vector<lattice::coordinate> ghost_sites(face f) const { return core_->ghost_sites(f); }
 
     /// Starts an exchange. pack(message, first, last, target) writes the sites send_sites[first, last) of
     /// messages()[message]. `target` is the start of the whole message: site i of field f goes to
@@ -122,6 +129,12 @@ class plan {
     void start(const lattice::field<T>& x, team t = {}) noexcept {
         core_->start(as_span(std::array{&x}), t);
     }
+    /// Starts an exchange of memory of your own, in any site order: start(halo::view(values, order, components)).
+    /// Pre: as for a field, and `values` is not null. With options().element told, the view is of that type, or of one
+    /// of its size that is neither float nor double.
+    void start(const field_view& x, team t = {}) noexcept { core_->start(std::span(&x, 1), t); }
+    /// start() of a view, for callers that count no references between start() and finish().
+    void start(const source_field& x, team t = {}) noexcept { core_->start(std::span(&x, 1), t); }
     /// Starts an exchange of a field in memory of any kind: bytes_per_site for each site of the local box, x fastest.
     /// Pre: options() has one field and no order, or a lexicographic one, and `values` is not null. Otherwise nothing
     /// is sent and finish() returns misused.
@@ -129,12 +142,6 @@ class plan {
     /// start_bytes() of options().fields fields at once.
     void start_bytes(std::span<const std::byte* const> fields, team t = {}) noexcept { core_->start_bytes(fields, t); }
     /// Starts an exchange of options().fields fields, or views, at once, e.g. start(std::array{&x, &y}).
-    /// Starts an exchange of memory of your own, in any site order: start(halo::view(values, order, components)).
-    /// Pre: as for a field, and `values` is not null. With options().element told, the view is of that type, or of one
-    /// of its size that is neither float nor double.
-    void start(const field_view& x, team t = {}) noexcept { core_->start(std::span(&x, 1), t); }
-    /// start() of a view, for callers that count no references between start() and finish().
-    void start(const source_field& x, team t = {}) noexcept { core_->start(std::span(&x, 1), t); }
     /// Shape: all in one site order.  Pre: as for one field.
     template <message_fields Fields>
     void start(const Fields& xs, team t = {}) noexcept {
@@ -213,6 +220,7 @@ class plan {
     [[nodiscard]] bool is_fresh(const lattice::field<T>& x) const noexcept {
         return core_->is_fresh(&x);
     }
+    [[nodiscard]] bool is_fresh(const field_view& x) const noexcept { return core_->is_fresh(x); }
     /// True if the last exchange was of these fields, in this order, and none of them was marked since.
     template <message_fields Fields>
     [[nodiscard]] bool is_fresh(const Fields& xs) const noexcept {
@@ -228,12 +236,13 @@ class plan {
     /// normal.
     /// Err: error if the last exchange was not of x, or is not finished, if x was marked since, or if a site that was
     ///      sent has another value now, marked or not.
-    [[nodiscard]] bool is_fresh(const field_view& x) const noexcept { return core_->is_fresh(x); }
     /// Cost: one read of the faces.
     template <class T>
     void require_fresh(const lattice::field<T>& x) const {
         core_->require_fresh(&x);
     }
+    void require_fresh(const field_view& x) const { core_->require_fresh(x); }
+    void require_fresh(const source_field& x) const { core_->require_fresh(x); }
     /// require_fresh() of all fields of a message, in this order.
     /// Err: input_error unless there are options().fields of them.
     template <message_fields Fields>
@@ -241,8 +250,6 @@ class plan {
         core_->require_fresh(as_span(xs));
     }
 
-    void require_fresh(const field_view& x) const { core_->require_fresh(x); }
-    void require_fresh(const source_field& x) const { core_->require_fresh(x); }
     /// The ghosts behind face f, in message order; with several fields, those of field `field`. Valid from finish(k) to
     /// start(k+1). nullptr if the face is not exchanged, or before its first message has arrived.
     /// Bytes: messages()[message_of(f)].ghost_sites x bytes_per_site. Those of field 0 are aligned to 64 (to 16, if up

@@ -90,6 +90,7 @@ class plan_core {
     // Looking at the plan.
     [[nodiscard]] std::span<const plan_message> messages() const { return messages_; }
     [[nodiscard]] int message_of(face f) const noexcept { return message_of_[f.index()]; }
+    [[nodiscard]] std::vector<lattice::coordinate> ghost_sites(face f) const;
     [[nodiscard]] const std::byte* ghost(face f) const noexcept {
         const int message = message_of(f);
         return message < 0 ? nullptr : ghosts_[message];
@@ -187,10 +188,10 @@ class plan_core {
     [[nodiscard]] bool is_prepared_for(const lattice::site_order* order) const noexcept {
         return writers_.empty() || writers_.front().is_prepared_for(order);
     }
-
     /// Notes of which fields the exchange is that was just started.
     template <class X>
     void note_sent(std::span<X> xs, std::uint64_t packed_by) noexcept;
+
     // Finishing it (plan.cpp).
     comm::status wait() noexcept;
     /// After a failed finish(): peers need not wait for what never comes.
@@ -215,8 +216,8 @@ class plan_core {
     [[nodiscard]] std::string why_misused() const;
 
     // Freshness (plan_report.cpp).
-    /// The checksum over all sites of a field that are sent.
     [[nodiscard]] const sent_fields& sent() const noexcept { return sent_[epoch_ % 2]; }
+    /// The checksum over all sites of a field that are sent.
     [[nodiscard]] std::uint64_t checksum(const source_field& x) const noexcept;
     /// Err: error unless the ghosts of one of the fields [first, last) of the messages match x as it is now.
     void require_fresh(const source_field& x, std::uint64_t version, std::size_t first, std::size_t last) const;
