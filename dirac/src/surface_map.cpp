@@ -45,7 +45,7 @@ List list_of(const lattice::site_order& order, const std::vector<std::int32_t>& 
 } // namespace
 
 surface_map::surface_map(const lattice::decomposition& cut, int rank, std::shared_ptr<const lattice::site_order> order)
-    : cut_(cut), order_(std::move(order)), origin_(cut.local_box(rank).origin), extents_(cut.local_box(rank).extents) {}
+    : order_(std::move(order)), origin_(cut.local_box(rank).origin), extents_(cut.local_box(rank).extents) {}
 
 /// [site]: index in the message of what hops over face f need, -1: not in it.
 std::vector<std::int32_t> surface_map::places_in_message(face f, const halo::plan& plan) const {
@@ -59,31 +59,23 @@ std::vector<std::int32_t> surface_map::places_in_message(face f, const halo::pla
 }
 
 /// [site]: index of its source among the ghosts behind face f, -1: it has none there.
-std::vector<std::int32_t> surface_map::places_among_ghosts(block_colour sources, face f, const halo::plan& plan) const {
+std::vector<std::int32_t> surface_map::places_among_ghosts(face f, const halo::plan& plan) const {
     std::vector<std::int32_t> places(static_cast<std::size_t>(order_->volume()), -1);
-    if (plan.message_of(f) < 0) return places;
-    // ghosts have the same order as in the message
-    coordinate face_extents = extents_;
-    face_extents[f.mu] = 1;
     std::int32_t ghosts = 0;
-    for (std::int64_t i = 0; i < lattice::volume(face_extents); ++i) {
-        coordinate x = lattice::lexicographic_coordinate(i, face_extents);
-        x[f.mu] = f.end == side::high ? extents_[f.mu] - 1 : 0;
-        coordinate source = x;
-        source[f.mu] += f.end == side::high ? 1 : -1;
-        for (int mu = 0; mu < dimensions; ++mu) source[mu] += origin_[mu];
-        source = lattice::wrapped(source, cut_.global());
-        if (is_in(sources, *order_->blocks(), source)) places[lattice::lexicographic_index(x, extents_)] = ghosts++;
+    for (coordinate x : plan.ghost_sites(f)) {
+        for (int mu = 0; mu < dimensions; ++mu) x[mu] -= origin_[mu];
+        x[f.mu] = f.end == side::high ? extents_[f.mu] - 1 : 0; // the site that hops there
+        places[lattice::lexicographic_index(x, extents_)] = ghosts++;
     }
     return places;
 }
 
-surface_lists surface_map::lists(block_colour sources, const halo::plan& plan) const {
+surface_lists surface_map::lists(const halo::plan& plan) const {
     surface_lists s;
     for (int index = 0; index < lattice::faces; ++index) {
         const face f = lattice::face_of(index);
         s.to_message[index] = list_of<kernels::surface_sources>(*order_, places_in_message(f, plan));
-        s.from_ghosts[index] = list_of<kernels::surface_targets>(*order_, places_among_ghosts(sources, f, plan));
+        s.from_ghosts[index] = list_of<kernels::surface_targets>(*order_, places_among_ghosts(f, plan));
     }
     return s;
 }
@@ -99,7 +91,7 @@ std::unique_ptr<surface_exchange> make_surface_exchange(const comm::job& j, cons
         options.select = [b = *order->blocks(), sources](const coordinate& x) { return is_in(sources, b, x); };
     }
     std::unique_ptr<surface_exchange> made(new surface_exchange{sources, {j, cut, options}, {}});
-    j.collectively([&] { made->lists = surface_map(cut, j.rank(), order).lists(sources, made->plan); });
+    j.collectively([&] { made->lists = surface_map(cut, j.rank(), order).lists(made->plan); });
     return made;
 }
 

@@ -30,15 +30,13 @@ class surface_map {
     /// Pre: order is blocked, for the local box of `rank`.
     surface_map(const lattice::decomposition& cut, int rank, std::shared_ptr<const lattice::site_order> order);
 
-    /// The lists for sources in blocks of a colour, whose messages are those of `plan`.
-    [[nodiscard]] surface_lists lists(block_colour sources, const halo::plan& plan) const;
+    /// The lists for the sources that `plan` sends.  Pre: one layer through each face.
+    [[nodiscard]] surface_lists lists(const halo::plan& plan) const;
 
   private:
     [[nodiscard]] std::vector<std::int32_t> places_in_message(lattice::face f, const halo::plan& plan) const;
-    [[nodiscard]] std::vector<std::int32_t> places_among_ghosts(block_colour sources, lattice::face f,
-                                                                const halo::plan& plan) const;
+    [[nodiscard]] std::vector<std::int32_t> places_among_ghosts(lattice::face f, const halo::plan& plan) const;
 
-    lattice::decomposition cut_;
     std::shared_ptr<const lattice::site_order> order_;
     lattice::coordinate origin_, extents_;
 };

@@ -8,8 +8,6 @@
 namespace halocline::halo {
 namespace {
 
-source_field source_of(const field_view& f) noexcept { return {f.data, f.order.get(), f.shape}; }
-
 void mark_written(const field_view& f) noexcept {
     if (f.version) *f.version = lattice::next_version();
 }
@@ -17,7 +15,7 @@ void mark_written(const field_view& f) noexcept {
 } // namespace
 
 bound_ghosts::bound_ghosts(const binding& b)
-    : fields(b.source), sources(b.source.size()), versions(b.source.size() + b.destination.size()) {
+    : fields(b.source), sources(b.source.size()), versions(b.source.size() + b.destination.size()), sums(sources) {
     fields.insert(fields.end(), b.destination.begin(), b.destination.end());
 }
 
@@ -35,9 +33,14 @@ void bound_ghosts::note_versions() noexcept {
     for (std::size_t i = 0; i < fields.size(); ++i) versions[i] = fields[i].version ? *fields[i].version : 0;
 }
 
+bool bound_ghosts::was_marked(std::size_t i) const noexcept {
+    const auto has_changed = [&](std::size_t k) { return fields[k].version && *fields[k].version != versions[k]; };
+    return has_changed(i) || has_changed(sources + i);
+}
+
 bool bound_ghosts::was_marked() const noexcept {
-    for (std::size_t i = 0; i < fields.size(); ++i)
-        if (fields[i].version && *fields[i].version != versions[i]) return true;
+    for (std::size_t i = 0; i < sources; ++i)
+        if (was_marked(i)) return true;
     return false;
 }
 
@@ -50,16 +53,20 @@ bool bound_ghosts::is_fresh() const noexcept {
            std::ranges::all_of(fields, [](const field_view& f) { return f.version != nullptr; });
 }
 
-std::uint64_t bound_ghosts::checksum_of_sent(std::span<const std::int32_t> sites) const noexcept {
-    std::uint64_t sum = 0;
-    for (std::size_t i = 0; i < sources; ++i) sum = checksum_sites(sum, sites, source_of(fields[i]));
-    return sum;
+void bound_ghosts::note_sent(std::span<const std::int32_t> sites) noexcept {
+    for (std::size_t i = 0; i < sources; ++i) sums[i].sent = checksum_sites(0, sites, source_of(fields[i]));
 }
 
-std::uint64_t bound_ghosts::checksum_of_ghosts(std::span<const std::int32_t> sites) const noexcept {
-    std::uint64_t sum = 0;
-    for (std::size_t i = 0; i < sources; ++i) sum = checksum_sites(sum, sites, source_of(destination(i)));
-    return sum;
+void bound_ghosts::note_arrived(std::span<const std::int32_t> sites) noexcept {
+    for (std::size_t i = 0; i < sources; ++i) sums[i].ghosts = checksum_sites(0, sites, source_of(destination(i)));
+}
+
+bool bound_ghosts::sends_what_it_sent(std::size_t i, std::span<const std::int32_t> sites) const noexcept {
+    return checksum_sites(0, sites, source_of(fields[i])) == sums[i].sent;
+}
+
+bool bound_ghosts::has_what_arrived(std::size_t i, std::span<const std::int32_t> sites) const noexcept {
+    return checksum_sites(0, sites, source_of(destination(i))) == sums[i].ghosts;
 }
 
 } // namespace halocline::halo

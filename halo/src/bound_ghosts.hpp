@@ -18,8 +18,11 @@ struct bound_ghosts {
     std::vector<std::uint64_t> versions;  // of the fields; allocated at set-up
     std::vector<std::size_t> overwritten; // bindings whose ghosts are gone once this one's are there
     const char* absent = not_filled;      // why its ghosts are not there; null: they are
-    // With checks normal: checksums of the sites that were sent, and of the ghosts as they arrived.
-    std::uint64_t sent_sum = 0, ghost_sum = 0;
+    /// Checksums of the sites of a field that were sent, and of its ghosts as they arrived.
+    struct checksums {
+        std::uint64_t sent = 0, ghosts = 0;
+    };
+    std::vector<checksums> sums; // by field, with checks normal; allocated at set-up
 
     static constexpr const char* not_filled = "no finished exchange filled them";
     explicit bound_ghosts(const binding& b);
@@ -30,18 +33,16 @@ struct bound_ghosts {
     void note_versions() noexcept;
     /// A reverse exchange begins, which adds to the sources.
     void mark_sources() const noexcept;
+    /// Was field i (a source, or its destination) marked since?
+    [[nodiscard]] bool was_marked(std::size_t i) const noexcept;
     [[nodiscard]] bool was_marked() const noexcept;
     /// Are the ghosts there, of fields that can be marked and have not been since?
     [[nodiscard]] bool is_fresh() const noexcept;
-    [[nodiscard]] std::uint64_t checksum_of_sent(std::span<const std::int32_t> sites) const noexcept;
-    [[nodiscard]] std::uint64_t checksum_of_ghosts(std::span<const std::int32_t> sites) const noexcept;
     // With checks normal, of these sites.
-    [[nodiscard]] bool sends_what_it_sent(std::span<const std::int32_t> sites) const noexcept {
-        return checksum_of_sent(sites) == sent_sum;
-    }
-    [[nodiscard]] bool has_what_arrived(std::span<const std::int32_t> sites) const noexcept {
-        return checksum_of_ghosts(sites) == ghost_sum;
-    }
+    void note_sent(std::span<const std::int32_t> sites) noexcept;
+    void note_arrived(std::span<const std::int32_t> sites) noexcept;
+    [[nodiscard]] bool sends_what_it_sent(std::size_t i, std::span<const std::int32_t> sites) const noexcept;
+    [[nodiscard]] bool has_what_arrived(std::size_t i, std::span<const std::int32_t> sites) const noexcept;
 };
 
 } // namespace halocline::halo

@@ -25,15 +25,47 @@ range interior_along(const lattice::decomposition& cut, int rank, const box_sten
     return {first, std::max(n - come(lattice::side::high), first)};
 }
 
+/// ", {0, 1} together".
+std::string text_of(const std::vector<std::vector<int>>& together) {
+    std::string text;
+    for (const std::vector<int>& set : together) {
+        for (std::size_t k = 0; k < set.size(); ++k) text += (k == 0 ? ", {" : ", ") + std::to_string(set[k]);
+        text += "} together";
+    }
+    return text;
+}
+
+/// Err: input_error, beginning with `who`: no set of two or more of so many fields.
+void check_set(const std::string& who, std::vector<int> set, int fields) {
+    const std::string what = who + "together: ";
+    if (set.size() < 2)
+        throw input_error(what + "a set of " + std::to_string(set.size()) + ": must be 2 or more fields");
+    std::ranges::sort(set);
+    if (set.front() < 0 || set.back() >= fields)
+        throw input_error(what + "field " + std::to_string(set.front() < 0 ? set.front() : set.back()) +
+                          ": must be 0 to " + std::to_string(fields - 1));
+    if (const auto twice = std::ranges::adjacent_find(set); twice != set.end())
+        throw input_error(what + "field " + std::to_string(*twice) + " twice in a set");
+}
+
 } // namespace
 
 box_parts parts_of(const comm::job& j, const lattice::decomposition& cut, const box_stencil_options& options) {
     const std::string who = "stencil '" + options.name + "': ";
-    j.agree("the number of fields of stencil '" + options.name + "'", std::to_string(options.fields));
+    j.agree("the fields of stencil '" + options.name + "'",
+            std::to_string(options.fields) + text_of(options.together) + (options.in_place ? ", in place" : ""));
     j.collectively([&] {
         check_cut({.who = who, .widths = options.widths, .boundaries = options.boundaries, .self_exchange = true}, cut,
                   j.ranks());
         if (options.fields < 1) throw input_error(who + std::to_string(options.fields) + " fields: must be 1 or more");
+        for (const std::vector<int>& set : options.together) check_set(who, set, options.fields);
+        for (int mu = 0; mu < dimensions && options.in_place; ++mu)
+            if (cut.global()[mu] % 2 != 0 && options.boundaries[mu] != lattice::boundary::open &&
+                options.widths.low[mu] + options.widths.high[mu] > 0)
+                throw input_error(who + "in place around " + lattice::dimension_name[mu] + " of the lattice " +
+                                  lattice::to_string(cut.global()) +
+                                  ": parities don't alternate across the edge of an odd extent; must be even, open or "
+                                  "of width 0");
     });
 
     const box local = cut.local_box(j.rank());

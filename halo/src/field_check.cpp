@@ -12,7 +12,7 @@ std::string site_of(std::size_t bytes, comm::element_type element) {
 
 void field_check::refuse(std::size_t fields, const source_field* unfit) noexcept {
     refused_ = given_fields{.count = fields};
-    if (!unfit) return;
+    if (!unfit || !unfit->values) return;
     refused_->site_bytes = unfit->shape.bytes();
     refused_->element = unfit->element;
     if (!unfit->order) return;

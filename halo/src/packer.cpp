@@ -98,9 +98,12 @@ void packer<T>::refuse_count(std::size_t count) const {
                       (count == 1 ? " field" : " fields") + ", the plan was made for " + std::to_string(fields_));
 }
 template <class T>
-void packer<T>::refuse_components(int components) const {
-    throw input_error("packer for halo '" + name_ + "': it was given a field of " + std::to_string(components) +
-                      " components, and was made for " + std::to_string(options_.components));
+void packer<T>::refuse_components(const site_shape& given) const {
+    std::string components = std::to_string(given.components) + " components";
+    if (given.component_bytes != sizeof(T))
+        components += " of " + std::to_string(given.component_bytes) + " bytes instead of " + std::to_string(sizeof(T));
+    throw input_error("packer for halo '" + name_ + "': it was given a field of " + components + ", and was made for " +
+                      std::to_string(options_.components));
 }
 template <class T>
 void packer<T>::refuse_order() const {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A halo plan's description of itself, and whether its ghosts are fresh.
+// A halo plan's description of itself, of which sites its ghosts are, and whether they are fresh.
+#include "box_layers.hpp"
 #include "source_fingerprint.hpp"
 #include "why_column.hpp"
 
@@ -7,8 +8,10 @@
 #include <halocline/halo/detail/plan_core.hpp>
 
 #include <cstdio>
+#include <numeric>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 namespace halocline::halo {
 namespace {
@@ -61,6 +64,19 @@ std::string plan_core::describe() const {
     return table;
 }
 
+std::vector<lattice::coordinate> plan_core::ghost_sites(face f) const {
+    if (message_of(f) < 0) return {};
+    // In the neighbour's coordinates, as when the plan was made.
+    const lattice::box theirs = cut_.local_box(messages_[message_of(f)].peer),
+                       part = layers(theirs, f.opposite(), options_.widths.behind(f));
+    std::vector<std::int32_t> all(static_cast<std::size_t>(part.volume()));
+    std::iota(all.begin(), all.end(), 0);
+    std::vector<lattice::coordinate> sites;
+    for (const std::int32_t i : selected(std::move(all), part, cut_.global(), options_.parity, options_.select))
+        sites.push_back(lattice::wrapped(part.site(i), cut_.global()));
+    return sites;
+}
+
 std::uint64_t plan_core::checksum(const source_field& x) const noexcept {
     std::uint64_t sum = 0;
     for (const plan_message& m : messages_) sum = checksum_sites(sum, m.send_sites, x);
@@ -73,12 +89,13 @@ void plan_core::require_fresh(const source_field& x, std::uint64_t version, std:
     if (team_->in_flight(epoch_)) throw error(stale + "the next exchange is not finished; call finish() first");
     std::string_view why = "is not what the last finished exchange sent";
     for (std::size_t i = first; i < last; ++i) {
-        if (!sent_[i].is_of(x.values)) continue;
-        const char* const stale_because = sent_[i].why_stale(x.values, version, epoch_, [&] { return checksum(x); });
+        const sent_field& f = sent().fields[i];
+        if (!f.is_of(x.values)) continue;
+        const char* const stale_because = f.why_stale(x.values, version, epoch_, [&] { return checksum(x); });
         if (!stale_because) return;
         why = stale_because;
     }
-    if (epoch_ > 0 && sent_.front().epoch() < epoch_)
+    if (epoch_ > 0 && sent().fields.front().epoch() < epoch_)
         why = "is not tracked: the last exchange was packed by its caller";
     // ensure_halo() goes by marks.
     const char* const remedy = why == sent_field::unmarked ? "" : ", or ensure_halo()";

@@ -71,7 +71,7 @@ plan_core::plan_core(const comm::job& j, const lattice::decomposition& cut, plan
             return "behind " + lattice::to_string(lattice::face_of(place));
         });
     make_channels(requests);
-    sent_.resize(static_cast<std::size_t>(options_.fields));
+    for (sent_fields& sent : sent_) sent.fields.resize(static_cast<std::size_t>(options_.fields));
     times_ = exchange_times(job_, channels_);
     choose_paths(costs);
 }

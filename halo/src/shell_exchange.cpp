@@ -4,6 +4,8 @@
 #include "region_transfers.hpp"
 #include "untold_misuse.hpp"
 
+#include <halocline/base/error.hpp>
+
 #include <algorithm>
 
 namespace halocline::halo {
@@ -64,7 +66,7 @@ void shell_plan::state::begin(int which) noexcept {
         if (!filled[other].absent) filled[other].absent = "another binding's exchange overwrote them";
     g.absent = bound_ghosts::not_filled;
     g.note_versions();
-    if (options.checks >= check_level::normal) g.sent_sum = g.checksum_of_sent(sent_sites);
+    if (options.checks >= check_level::normal) g.note_sent(sent_sites);
     forward.begin(which);
 }
 
@@ -95,11 +97,31 @@ bool shell_plan::state::has_binding(int which) const noexcept {
 
 void shell_plan::state::check_unmarked(int which) noexcept {
     if (options.checks < check_level::normal) return;
-    if (!filled[which].sends_what_it_sent(sent_sites))
-        status.misuse("ensure_halo() of a field that was written since its exchange, without mark_written()");
-    else if (!filled[which].has_what_arrived(ghost_sites))
-        status.misuse("ensure_halo() of ghosts that were written since their exchange");
+    const bound_ghosts& g = filled[which];
+    for (std::size_t i = 0; i < g.sources; ++i) {
+        if (!g.sends_what_it_sent(i, sent_sites))
+            status.misuse("ensure_halo() of a field that was written since its exchange, without mark_written()");
+        else if (!g.has_what_arrived(i, ghost_sites))
+            status.misuse("ensure_halo() of ghosts that were written since their exchange");
+    }
     if (!status.is_ok()) leave();
+}
+
+std::size_t shell_plan::state::checked_fields(int which) const {
+    if (options.checks < check_level::normal) return 0;
+    if (!has_binding(which))
+        throw input_error(no_binding("halo '" + options.name + "'", "require_fresh", which, filled.size()));
+    return filled[which].sources;
+}
+
+const char* shell_plan::state::why_stale(int which, std::size_t field) const noexcept {
+    const bound_ghosts& g = filled[which];
+    if (now == running::forward && forward.bound == which) return "their exchange is not finished";
+    if (g.absent) return g.absent;
+    if (g.was_marked(field)) return "a field was marked as written since";
+    if (!g.sends_what_it_sent(field, sent_sites)) return "a field was written since, without mark_written()";
+    if (!g.has_what_arrived(field, ghost_sites)) return "ghosts were written since";
+    return nullptr;
 }
 
 void shell_plan::state::refuse_thread(const comm::wrong_call& call) noexcept {
@@ -124,7 +146,7 @@ void shell_plan::state::complete() noexcept {
         ++epoch;
         bound_ghosts& g = filled[forward.bound];
         g.absent = nullptr;
-        if (options.checks >= check_level::normal) g.ghost_sum = g.checksum_of_ghosts(ghost_sites);
+        if (options.checks >= check_level::normal) g.note_arrived(ghost_sites);
     }
     if (!status.is_ok()) return leave();
     now = running::nothing;

@@ -83,6 +83,11 @@ struct shell_plan::state {
     /// With checks normal or above: ensure_halo() of a binding that is fresh by its marks, but not by its values, is
     /// misused.
     void check_unmarked(int which) noexcept;
+    /// Number of fields of a binding whose freshness is checked; 0 if checks are below normal.
+    /// Err: input_error: no such binding.
+    [[nodiscard]] std::size_t checked_fields(int which) const;
+    /// Why the ghosts of a field of a binding are stale; null if they are not.  Pre: field < checked_fields(which).
+    [[nodiscard]] const char* why_stale(int which, std::size_t field) const noexcept;
     /// Pre: status is misused.
     [[nodiscard]] std::string why_misused() const;
 

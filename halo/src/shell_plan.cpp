@@ -52,27 +52,35 @@ void shell_plan::finish_or_throw() {
 
 bool shell_plan::is_fresh(int which) const noexcept { return s_->has_binding(which) && s_->filled[which].is_fresh(); }
 
-comm::status shell_plan::ensure_halo(int which) noexcept {
+comm::status shell_plan::ensure_halo(int which, team t) noexcept {
     if (is_fresh(which)) {
-        s_->check_unmarked(which);
+        if (!t.is_member())
+            s_->refuse_thread(t);
+        else if (const comm::team_fault fault = s_->threads->finish(t, [&] { s_->check_unmarked(which); }))
+            s_->refuse_thread(fault);
         return s_->status.tell();
     }
-    start(which);
-    return finish();
+    start(which, t);
+    return finish(t);
 }
 
 std::string shell_plan::why_stale(int which) const {
     const state& s = *s_;
-    if (s.options.checks < check_level::normal) return {};
-    if (!s.has_binding(which))
-        throw input_error(no_binding("halo '" + s.options.name + "'", "require_fresh", which, s.filled.size()));
-    const bound_ghosts& g = s.filled[which];
-    if (s.now == state::running::forward && s.forward.bound == which) return "their exchange is not finished";
-    if (g.absent) return g.absent;
-    if (g.was_marked()) return "a field was marked as written since";
-    if (!g.sends_what_it_sent(s.sent_sites)) return "a field was written since, without mark_written()";
-    if (!g.has_what_arrived(s.ghost_sites)) return "ghosts were written since";
+    const std::size_t fields = s.checked_fields(which);
+    for (std::size_t i = 0; i < fields; ++i)
+        if (const char* const why = s.why_stale(which, i)) return why;
     return {};
+}
+
+std::string shell_plan::why_stale(int which, int field) const {
+    const state& s = *s_;
+    const std::size_t fields = s.checked_fields(which);
+    if (fields == 0) return {};
+    if (field < 0 || static_cast<std::size_t>(field) >= fields)
+        throw input_error("halo '" + s.options.name + "': require_fresh(): field " + std::to_string(field) +
+                          " of a binding of " + std::to_string(fields));
+    const char* const why = s.why_stale(which, static_cast<std::size_t>(field));
+    return why != nullptr ? why : "";
 }
 
 void shell_plan::require_fresh(int which) const {

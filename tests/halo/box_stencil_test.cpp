@@ -4,6 +4,7 @@
 // from 1, open and periodic edges, both routes of corners, also without corners. All numbers are small integers in
 // doubles, so every order of additions gives the same bits.
 #include <halocline/halo/box_stencil.hpp>
+#include <halocline/halo/stencil.hpp>
 
 #include "oracle.hpp"
 #include "phase_oracle.hpp"
@@ -12,7 +13,9 @@
 #include <halocline_test/allocation_counter.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <barrier>
+#include <thread>
 
 using namespace halocline_test;
 using halo::box_stencil;
@@ -213,6 +216,366 @@ TEST(BoxStencil, ReachesOnlyTheDimensionsThatALatticeHas) {
     });
 }
 
+TEST(BoxStencil, RunsTheKernelOfAStar) {
+    const decomposition cut({7, 5, 4, 6}, {{{0, 7}, {0, 3, 5}, {0, 4}, {0, 2, 6}}});
+    run(4, [&](const comm::job& j) {
+        constexpr halo::star shape{.radius = 2, .components = 2};
+        const std::array<boundary, dimensions> edges{boundary::periodic, boundary::open, boundary::antiperiodic};
+        halo::stencil<double, shape> star(j, cut, {.boundaries = edges});
+        box_stencil<double, 2> s(
+            j, cut, {.widths = {{2, 2, 2, 2}, {2, 2, 2, 2}}, .boundaries = edges, .shape = halo::shell::faces});
+        star.set_outside(outside_value);
+        s.set_outside(outside_value);
+        auto u = star.make_field(), next = star.make_field();
+        const box local = s.local_box();
+        for (std::int64_t i = 0; i < local.volume(); ++i)
+            for (int c = 0; c < 2; ++c)
+                u.at(i, c) = s.field(0).at(s.index(local.site(i)), c) = first_value(local.site(i), c);
+        const auto kernel_to = [](double* to) {
+            return [to](const auto& n) {
+                for (int c = 0; c < 2; ++c) {
+                    double sum = n.here(c);
+                    for (int mu = 0; mu < dimensions; ++mu)
+                        for (const int k : {-2, -1, 1, 2}) sum += (10 * mu + k) * n.at(mu, k, 1 - c);
+                    to[2 * n.index() + c] = sum + 100 * n.at(3, 1);
+                }
+            };
+        };
+        star.apply(u, kernel_to(next.data()));
+        s.apply(0, kernel_to(s.field(1).data()));
+
+        std::int64_t wrong = 0;
+        for (std::int64_t i = 0; i < local.volume(); ++i)
+            for (int c = 0; c < 2; ++c) wrong += s.field(1).at(s.index(local.site(i)), c) != next.at(i, c);
+        EXPECT_EQ(wrong, 0);
+        s.apply(0, [](const auto& n) { // steps in braces are no dimension
+            EXPECT_EQ(n.at({}, 1), n.here(1));
+            EXPECT_EQ(n.at({1}, 0), n.at(0, 1));
+        });
+    });
+}
+
+/// Component c of field f at any coordinate, also beyond the edges of the lattice.
+double value_of_field(int f, const coordinate& x, int c, const coordinate& global,
+                      const std::array<boundary, dimensions>& edges) {
+    coordinate site = x;
+    double sign = 1;
+    bool outside = false;
+    for (int mu = 0; mu < dimensions; ++mu) {
+        const bool beyond = x[mu] < 0 || x[mu] >= global[mu];
+        outside = outside || (beyond && edges[mu] == boundary::open);
+        if (!beyond || edges[mu] == boundary::open) continue;
+        site[mu] = (x[mu] + global[mu]) % global[mu];
+        if (edges[mu] == boundary::antiperiodic) sign = -sign;
+    }
+    return sign * (outside ? outside_value(site, c) : first_value(site, 2 * f + c));
+}
+
+/// Fills the owned sites of fields [0, count) by global coordinate, and what lies beyond open edges.
+template <class Stencil>
+void fill_fields(Stencil& s, int count) {
+    s.set_outside(outside_value);
+    for (int f = 0; f < count; ++f)
+        for (std::int64_t i = 0; i < s.local_box().volume(); ++i)
+            for (int c = 0; c < 2; ++c) {
+                const coordinate x = s.local_box().site(i);
+                s.field(f).at(s.index(x), c) = first_value(x, 2 * f + c);
+            }
+}
+
+/// Another weight for each neighbour in each field.
+double weight_in(int f, const coordinate& steps) { return weight(steps) + 1001 * f; }
+
+TEST(BoxStencil, ReadsNeighboursInSeveralFields) {
+    const decomposition cut({7, 5, 2, 6}, {{{0, 7}, {0, 3, 5}, {0, 2}, {0, 2, 6}}});
+    for (const halo::shell shape : {halo::shell::box, halo::shell::faces})
+        for (const halo::corner_route corners : {halo::corner_route::at_once, halo::corner_route::by_dimension})
+            run(4, [&](const comm::job& j) {
+                const box_stencil_options options{
+                    .fields = 4,
+                    .together = {{2, 0}, {0, 1, 2}, {3, 2}},
+                    .widths = {{1, 1, 0, 1}, {2, 1, 1, 1}},
+                    .boundaries = {boundary::periodic, boundary::open, boundary::periodic, boundary::antiperiodic},
+                    .shape = shape,
+                    .corners = corners,
+                    .checks = check_level::normal};
+                box_stencil<double, 2> s(j, cut, options);
+                fill_fields(s, 3);
+                const auto reached = steps_within(options);
+                const auto wrong_in = [&](std::initializer_list<int> read) {
+                    std::int64_t wrong = 0;
+                    for (std::int64_t i = 0; i < s.local_box().volume(); ++i)
+                        for (int c = 0; c < 2; ++c) {
+                            const coordinate x = s.local_box().site(i);
+                            double sum = 0;
+                            for (const int f : read)
+                                for (const coordinate& k : reached) {
+                                    coordinate y = x;
+                                    for (int mu = 0; mu < dimensions; ++mu) y[mu] += k[mu];
+                                    sum +=
+                                        weight_in(f, k) * value_of_field(f, y, 1 - c, cut.global(), options.boundaries);
+                                }
+                            wrong += s.field(3).at(s.index(x), c) != sum;
+                        }
+                    std::ranges::fill(s.field(3).values(), 0);
+                    return wrong;
+                };
+                const auto kernel_of = [&](std::initializer_list<int> read) {
+                    return [&, read, to = s.field(3).data()](const auto& n) {
+                        for (int c = 0; c < 2; ++c) {
+                            double sum = 0;
+                            for (const int f : read) {
+                                const auto site = n.of(f);
+                                const double* const values = s.field(f).data();
+                                for (const coordinate& k : reached) {
+                                    const double value = site.at(k, 1 - c);
+                                    sum += weight_in(f, k) * value;
+                                    EXPECT_EQ(value, values[2 * n.index(k) + 1 - c]);
+                                    EXPECT_EQ(site.index(k), n.index(k));
+                                }
+                                EXPECT_EQ(site.here(c), values[2 * n.index() + c]);
+                                EXPECT_EQ(site.at(0, 1, c), site.at({1, 0, 0, 0}, c));
+                            }
+                            to[2 * n.index() + c] = sum;
+                        }
+                    };
+                };
+
+                s.apply({0, 1, 2}, kernel_of({0, 1, 2}));
+                EXPECT_EQ(wrong_in({0, 1, 2}), 0);
+                s.apply({0, 2}, kernel_of({2, 0}));
+                EXPECT_EQ(wrong_in({2, 0}), 0);
+                s.apply(1, kernel_of({1, 2})); // 2 is fresh, from before
+                EXPECT_EQ(wrong_in({1, 2}), 0);
+                EXPECT_EQ(s.halo_plan(3).epoch(), 1U);
+                EXPECT_EQ(s.halo_plan(2).epoch(), 1U);
+                EXPECT_EQ(s.halo_plan().epoch(), 1U);
+                const auto messages = [](const halo::shell_plan& plan) {
+                    std::uint64_t sum = 0;
+                    for (const auto& counts : plan.statistics().by_transport) sum += counts.messages;
+                    return sum;
+                };
+                EXPECT_EQ(messages(s.halo_plan(3)), messages(s.halo_plan())) << "several fields in each message";
+                if (testing::Test::HasFailure()) j.abort("test failed");
+            });
+}
+
+TEST(BoxStencil, CatchesStaleGhostsInAnyOfSeveralFields) {
+    const comm::job j = comm::job::single(small_job());
+    box_stencil<double> s(j, decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1}),
+                          {.name = "s", .fields = 4, .together = {{0, 1}}, .checks = check_level::normal});
+    const auto reads = [](int f) { return [f](const auto& n) { (void)n.of(f).at({1, 0, 0, 0}); }; };
+    const auto told = [&](auto&& kernel) { return refusal<error>([&] { s.for_boundary(kernel); }); };
+    const auto start = [&](std::initializer_list<int> fields) {
+        s.start(fields);
+        s.finish_or_throw();
+    };
+    const std::int64_t sent = s.index({0, 1, 1, 1});
+
+    start({0, 1});
+    EXPECT_EQ(told(reads(0)), "accepted");
+    EXPECT_EQ(told(reads(1)), "accepted");
+    EXPECT_EQ(told([](const auto& n) { (void)n.of(2).here(); }), "accepted");
+    EXPECT_EQ(told(reads(2)),
+              "stencil 's': the kernel reads neighbours in field 2, whose ghosts are stale: no finished "
+              "exchange filled them; exchange it first, start(2) and finish(), or together with the "
+              "others");
+    EXPECT_EQ(refusal<error>([&] { s.for_interior(reads(2)); }), "accepted") << "needs no ghosts";
+    EXPECT_EQ(told([](const auto& n) { (void)n.of(4).here(); }), "stencil 's': field 4: must be 0 to 3");
+    s.field(1).at(sent, 0) = 1;
+    EXPECT_EQ(told(reads(0)), "stencil 's': stale ghosts of fields {0, 1}: a field was written since, without "
+                              "mark_written(); call start({0, 1}) and finish()");
+    start({2});
+    EXPECT_EQ(told(reads(0)), "accepted") << "from before, and not written since";
+    EXPECT_NE(told(reads(1)).find("a field was written since"), std::string::npos);
+    s.field(0).mark_written();
+    EXPECT_NE(told(reads(0)).find("a field was marked as written since"), std::string::npos);
+    start({0});
+    EXPECT_EQ(told(reads(0)), "accepted");
+    EXPECT_NE(told(reads(1)).find("a field was written since"), std::string::npos);
+    start({1, 0});
+    start({2});
+    EXPECT_EQ(told(reads(1)), "accepted");
+    s.field(1).at(s.index({1, 1, 1, 1}) - 2, 0) = 1; // a ghost
+    EXPECT_NE(told(reads(1)).find("ghosts were written since"), std::string::npos);
+    start({0, 1});
+    EXPECT_EQ(told([&](const auto& n) { s.field(1).at(n.index(), 0) = 2; }),
+              "stencil 's': the kernel wrote one of the fields that it reads, which are being exchanged, at index " +
+                  std::to_string(s.index({0, 0, 0, 0})) + "; it must write another field");
+}
+
+TEST(BoxStencil, SendsSetsOfFieldsThatWereSwapped) {
+    const auto cut = decomposition::even({6, 4, 1, 8}, {1, 1, 1, 2});
+    run(2, [&](const comm::job& j) {
+        box_stencil<double, 2> s(j, cut,
+                                 {.name = "s",
+                                  .fields = 3,
+                                  .together = {{0, 1}, {1, 2}},
+                                  .widths = {{1, 1, 0, 1}, {1, 1, 0, 1}},
+                                  .checks = check_level::normal});
+        fill_fields(s, 2);
+        const auto kernel = [&](const auto& n) { // of the first field, whichever memory it has
+            for (int c = 0; c < 2; ++c)
+                s.field(2).at(n.index(), c) = n.at({1, 0, 0, 1}, c) - n.of(1).at({-1, 1, 0, -1}, c);
+        };
+        for (int step = 0; step < 3; ++step) {
+            s.apply({0, 1}, kernel);
+            std::int64_t wrong = 0;
+            for (std::int64_t i = 0; i < s.local_box().volume() && step == 0; ++i) {
+                const coordinate x = s.local_box().site(i);
+                coordinate up = x, down = x;
+                for (const int mu : {0, 3}) {
+                    up[mu] = (x[mu] + 1) % cut.global()[mu];
+                    down[mu] = (x[mu] + cut.global()[mu] - 1) % cut.global()[mu];
+                }
+                down[1] = (x[1] + 1) % cut.global()[1];
+                wrong += s.field(2).at(s.index(x), 0) != first_value(up, 0) - first_value(down, 2);
+            }
+            EXPECT_EQ(wrong, 0);
+            s.field(0).swap(s.field(2));
+        }
+        EXPECT_EQ(s.halo_plan(2).epoch(), 3U);
+        s.field(0).swap(s.field(2));
+        s.field(0).swap(s.field(1));
+        s.field(1).swap(s.field(2));
+        EXPECT_EQ(refusal([&] { s.start({0, 2}); }), "accepted");
+        s.finish_or_throw();
+        const std::string text = refusal([&] { s.start({0, 1, 2}); });
+        EXPECT_EQ(text, "stencil 's': start({0, 1, 2}): box_stencil_options::together has no such set");
+        EXPECT_EQ(refusal([&] { s.start({}); }),
+                  "stencil 's': start({}): box_stencil_options::together has no such set");
+        EXPECT_EQ(refusal([&] {
+                      s.start({0, 0});
+                  }),
+                  "stencil 's': start({0, 0}): box_stencil_options::together has no such set");
+    });
+}
+
+/// Sweeps of Gauss-Seidel, even sites first, over the lattice in one array: u = c - (sum of neighbours) / 8.
+std::vector<double> swept_by_definition(const decomposition& cut, const std::array<boundary, dimensions>& edges,
+                                        int sweeps) {
+    const box whole{{}, cut.global()};
+    std::vector<double> u;
+    for (std::int64_t i = 0; i < whole.volume(); ++i) u.push_back(first_value(whole.site(i), 0));
+    for (int half = 0; half < 2 * sweeps; ++half)
+        for (std::int64_t i = 0; i < whole.volume(); ++i) {
+            const coordinate x = whole.site(i);
+            if (lattice::parity(x) != half % 2) continue;
+            double sum = 0;
+            for (int mu = 0; mu < dimensions; ++mu)
+                for (const int k : {-1, 1}) {
+                    coordinate y = x;
+                    y[mu] += k;
+                    if (whole.contains(y)) {
+                        sum += u[whole.index(y)];
+                    } else if (edges[mu] == boundary::open) {
+                        sum += outside_value(y, 0);
+                    } else {
+                        y[mu] = (y[mu] + whole.extents[mu]) % whole.extents[mu];
+                        sum += edges[mu] == boundary::antiperiodic ? -u[whole.index(y)] : u[whole.index(y)];
+                    }
+                }
+            u[i] = first_value(x, 2) - sum / 8;
+        }
+    return u;
+}
+
+class BoxStencilInPlace : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, BoxStencilInPlace, testing::Values(1, 2, 4));
+
+TEST_P(BoxStencilInPlace, UpdatesOneParityAfterTheOther) {
+    const int ranks = GetParam();
+    const decomposition cut = ranks == 1   ? decomposition::even({6, 5, 4, 8}, {1, 1, 1, 1})
+                              : ranks == 2 ? decomposition({6, 5, 4, 8}, {{{0, 6}, {0, 5}, {0, 4}, {0, 3, 8}}})
+                                           : decomposition({6, 5, 4, 8}, {{{0, 1, 6}, {0, 2, 5}, {0, 4}, {0, 8}}});
+    const std::array<boundary, dimensions> edges{boundary::periodic, boundary::open, boundary::periodic,
+                                                 boundary::antiperiodic};
+    for (const int members : {1, 3})
+        run(ranks, [&](const comm::job& j) {
+            box_stencil<double> s(j, cut,
+                                  {.name = "s",
+                                   .in_place = true,
+                                   .boundaries = edges,
+                                   .shape = halo::shell::faces,
+                                   .checks = check_level::normal});
+            s.set_outside(outside_value);
+            const box local = s.local_box();
+            for (std::int64_t i = 0; i < local.volume(); ++i) {
+                s.field(0).at(s.index(local.site(i)), 0) = first_value(local.site(i), 0);
+                s.field(1).at(s.index(local.site(i)), 0) = first_value(local.site(i), 2);
+            }
+            constexpr int sweeps = 3;
+            std::vector<std::atomic<int>> visits(static_cast<std::size_t>(s.field(0).volume()));
+            std::barrier together(members);
+            const auto member = [&](halo::team me) {
+                const auto relax = [&](const auto& n) {
+                    double sum = 0;
+                    for (int mu = 0; mu < dimensions; ++mu) sum += n.at(mu, -1), sum += n.at(mu, 1);
+                    s.field(0).data()[n.index()] = n.of(1).here() - sum / 8;
+                    ++visits[static_cast<std::size_t>(n.index())];
+                };
+                for (int half = 0; half < 2 * sweeps; ++half) {
+                    s.start_in_place(0, half % 2, me);
+                    s.for_interior(relax, me);
+                    EXPECT_EQ(s.finish(me), comm::status::ok);
+                    s.for_boundary(relax, me);
+                    together.arrive_and_wait();
+                }
+            };
+            std::vector<std::jthread> others;
+            for (int i = 1; i < members; ++i) others.emplace_back([&, i] { member({i, members}); });
+            member({0, members});
+            others.clear();
+
+            const std::vector<double> right = swept_by_definition(cut, edges, sweeps);
+            std::int64_t wrong = 0;
+            for (std::int64_t i = 0; i < local.volume(); ++i) {
+                const std::int64_t at = s.index(local.site(i));
+                wrong += s.field(0).at(at, 0) != right[box{{}, cut.global()}.index(local.site(i))];
+                wrong += visits[static_cast<std::size_t>(at)] != sweeps;
+            }
+            EXPECT_EQ(wrong, 0);
+            s.start_in_place(0, 0);
+            s.finish_or_throw();
+            const coordinate odd =
+                lattice::parity(local.origin) == 1
+                    ? local.origin
+                    : coordinate{local.origin[0], local.origin[1], local.origin[2] + 1, local.origin[3]};
+            s.field(0).at(s.index(odd), 0) += 1; // is read
+            EXPECT_EQ(refusal<error>([&] { s.for_boundary([](const auto&) {}); }),
+                      "stencil 's': stale ghosts of field 0: a field was written since, without mark_written(); call "
+                      "start_in_place(0, 0) and finish()");
+        });
+}
+
+TEST(BoxStencil, RefusesUpdatesInPlaceWhereItCantMakeThem) {
+    const comm::job j = comm::job::single(small_job());
+    const auto cut = decomposition::even({4, 3, 1, 4}, {1, 1, 1, 1});
+    box_stencil_options options{.name = "s", .in_place = true, .widths = {{1, 1, 0, 1}, {1, 1, 0, 1}}};
+
+    EXPECT_EQ(
+        refusal([&] { box_stencil<double>(j, cut, options); }),
+        "stencil 's': in place around y of the lattice 4.3.1.4: parities don't alternate across the edge of an odd "
+        "extent; must be even, open or of width 0");
+    options.boundaries[1] = boundary::open;
+    box_stencil<double> s(j, cut, options), without(j, cut, {.name = "w"});
+    EXPECT_EQ(refusal([&] { s.start_in_place(0, 2); }), "stencil 's': start_in_place() of parity 2: must be 0 or 1");
+    EXPECT_EQ(refusal([&] { s.start_in_place(0, -1); }), "stencil 's': start_in_place() of parity -1: must be 0 or 1");
+    EXPECT_EQ(refusal([&] { s.start_in_place(2, 0); }), "stencil 's': field 2: must be 0 to 1");
+    EXPECT_EQ(refusal([&] { without.start_in_place(0, 0); }),
+              "stencil 'w': start_in_place() of parity 0: made without box_stencil_options::in_place");
+}
+
+TEST(BoxStencil, TellsOfAStartBeforeFinishAlsoOfOtherFields) {
+    const comm::job j = comm::job::single(small_job());
+    box_stencil<double> s(j, decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1}), {.name = "s", .together = {{0, 1}}});
+    s.start(0);
+    s.start({0, 1});
+
+    EXPECT_EQ(s.finish(), comm::status::misused);
+    EXPECT_EQ(refusal([&] { s.finish_or_throw(); }), "halo 's': start() before finish() of the last exchange");
+}
+
 TEST(BoxStencil, OutsideIsZeroUntilSetAndMayChangeBetweenSteps) {
     const auto cut = decomposition::even({3, 1, 1, 1}, {1, 1, 1, 1});
     const comm::job j = comm::job::single(small_job());
@@ -392,6 +755,10 @@ TEST(BoxStencil, RefusesWhatMakesNoStencil) {
     };
 
     EXPECT_EQ(refused({.name = "s", .fields = 0}), "stencil 's': 0 fields: must be 1 or more");
+    EXPECT_EQ(refused({.name = "s", .together = {{0, 2}}}), "stencil 's': together: field 2: must be 0 to 1");
+    EXPECT_EQ(refused({.name = "s", .together = {{0, 1}, {-1, 0}}}), "stencil 's': together: field -1: must be 0 to 1");
+    EXPECT_EQ(refused({.name = "s", .together = {{1, 1}}}), "stencil 's': together: field 1 twice in a set");
+    EXPECT_EQ(refused({.name = "s", .together = {{1}}}), "stencil 's': together: a set of 1: must be 2 or more fields");
     EXPECT_NE(refused({.name = "s", .phases = {1, {0, 1}, 1, 1}}).find("which are no pairs (re, im) to multiply by"),
               std::string::npos);
     EXPECT_NE(refused({.name = "s", .widths = {{5, 1, 1, 1}, {1, 1, 1, 1}}}).find("stencil 's': "), std::string::npos);
@@ -420,6 +787,8 @@ TEST(BoxStencil, SaysThatItWasMovedFrom) {
     EXPECT_EQ(refusal([&] { s.start(0); }), text);
     EXPECT_EQ(refusal([&] { s.for_interior(nothing); }), text);
     EXPECT_EQ(refusal([&] { s.for_boundary(nothing); }), text);
+    EXPECT_EQ(refusal([&] { s.finish_or_throw(); }), text);
+    EXPECT_EQ(refusal([&] { (void)s.halo_plan(); }), text);
     s = box_stencil<double>(j, cut);
     s.start(1);
     EXPECT_NO_THROW(s.for_interior(nothing));
@@ -431,7 +800,9 @@ TEST(BoxStencil, MakesNoAllocationInTheTimeLoop) {
     std::barrier meet(2);
 
     run(2, [&](const comm::job& j) {
-        box_stencil<float> s(j, cut, {.boundaries = {boundary::open, boundary::antiperiodic}, .phases = {1, 1, 1, -1}});
+        box_stencil<float> s(
+            j, cut,
+            {.together = {{0, 1}}, .boundaries = {boundary::open, boundary::antiperiodic}, .phases = {1, 1, 1, -1}});
         const std::uint64_t made = allocations_in(meet, [&] {
             for (int step = 0; step < 100; ++step) {
                 float* const next = s.field((step + 1) % 2).data();
@@ -443,6 +814,7 @@ TEST(BoxStencil, MakesNoAllocationInTheTimeLoop) {
                 s.finish_or_throw();
                 s.for_boundary(kernel);
                 s.set_outside([&](const coordinate&, int) { return 0.0F; });
+                s.apply({0, 1}, [](const auto& n) { EXPECT_EQ(n.of(0).here(), n.here()); });
             }
         });
 

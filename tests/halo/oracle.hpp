@@ -78,7 +78,8 @@ inline std::vector<coordinate> expected_ghosts(const lattice::decomposition& cut
     return sites;
 }
 
-/// Number of ghost components that are not what they should be; missing ghosts count too.
+/// Number of ghost components that are not what they should be; missing ghosts count too, and faces whose ghosts the
+/// plan takes for copies of other sites.
 template <class T>
 std::int64_t wrong_ghosts(const halo::plan& plan, const lattice::decomposition& cut, int components,
                           std::uint64_t epoch, int field = 0) {
@@ -93,6 +94,7 @@ std::int64_t wrong_ghosts(const halo::plan& plan, const lattice::decomposition& 
             ++wrong;
             continue;
         }
+        wrong += plan.ghost_sites(f) != sites;
         if (message < 0) continue;
         const std::byte* ghost = plan.ghost(f, field);
         for (const coordinate& site : sites)

@@ -211,6 +211,33 @@ TEST(Packer, SendsSeveralFieldsInOneMessage) {
             }
 }
 
+TEST(Packer, PacksMemoryOfTheProgramsOwn) {
+    const alone one;
+    for (const int lanes : {0, 1, 8}) {
+        const auto order = order_of(one.cut.local_box(0), one.cut.global(), lanes);
+        const packer_options o{.components = components, .projections = half_spinors()};
+        halo::plan plan(
+            one.job, one.cut,
+            {.bytes_per_site = packer<float>::bytes_per_site(o), .self_exchange = true, .checks = check_level::normal});
+        const packer<float> pack(plan, o, order);
+        const auto x = filled<float>(order, one.cut.local_box(0), one.cut.global());
+        std::vector<float> own(x.values().begin(), x.values().end());
+        const halo::field_view view = halo::view(own.data(), order, components);
+
+        plan.start(pack.of(halo::source_of(view)));
+        ASSERT_EQ(plan.finish(), status::ok);
+        EXPECT_LE(worst_error(plan, pack, one.cut), std::ldexp(1, -24));
+        EXPECT_EQ(refusal<error>([&] { plan.require_fresh(view); }), "accepted");
+        EXPECT_FALSE(plan.is_fresh(view)) << "nothing marks it";
+        own[0] += 1;
+        EXPECT_NE(refusal<error>([&] { plan.require_fresh(view); }).find("was written since"), std::string::npos);
+        std::vector<double> wide(own.size());
+        EXPECT_EQ(refusal([&] { (void)pack.of(halo::source_of(halo::view(wide.data(), order, components))); }),
+                  "packer for halo 'halo': it was given a field of 24 components of 8 bytes instead of 4, and was made "
+                  "for 24");
+    }
+}
+
 TEST(Packer, WritesRealsThatAreProjectedAlready) {
     const alone one;
     const auto x = filled<float>(one.order, one.cut.local_box(0), one.cut.global());

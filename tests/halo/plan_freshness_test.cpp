@@ -3,6 +3,8 @@
 #include "oracle.hpp"
 #include "small_job.hpp"
 
+#include <halocline/halo/packer.hpp>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -156,7 +158,7 @@ TEST(Plan, KnowsEachOfSeveralFields) {
     });
 }
 
-TEST(Plan, TracksNoFieldThatItsCallerPacked) {
+TEST(Plan, TracksNoFieldThatItsCallersFunctionPacked) {
     const auto cut = decomposition::even({2, 2, 2, 4}, {1, 1, 1, 2});
 
     run(2, [&](const comm::job& j) {
@@ -180,6 +182,91 @@ TEST(Plan, TracksNoFieldThatItsCallerPacked) {
         ASSERT_EQ(p.ensure_halo(x), status::ok);
         EXPECT_EQ(p.epoch(), 3U);
         EXPECT_NO_THROW(p.require_fresh(x));
+    });
+}
+
+/// Fields of two components on two ranks, and plans whose messages a packer makes.
+struct packed_fields {
+    using field = lattice::field<double>;
+    halo::packer_options whole{.components = 2}, twisted{.components = 2, .phases = {1, 1, 1, -1}};
+    const decomposition cut = decomposition::even({2, 2, 2, 4}, {1, 1, 1, 2});
+    std::shared_ptr<const lattice::site_order> order;
+
+    explicit packed_fields(const comm::job& j)
+        : order(lattice::site_order::lexicographic(cut.local_box(j.rank()).extents)) {}
+    [[nodiscard]] plan made(const comm::job& j, int fields, check_level checks) const {
+        return {j, cut, {.name = "packed", .bytes_per_site = 16, .fields = fields, .checks = checks}};
+    }
+};
+
+TEST(Plan, TracksWhatAPackerPacks) {
+    run(2, [&](const comm::job& j) {
+        const packed_fields c(j);
+        plan p = c.made(j, 1, check_level::normal);
+        const halo::packer<double> pack(p, c.whole), other(p, c.twisted), copy = pack;
+        packed_fields::field x(c.order, 2), y(c.order, 2);
+        fill_with_oracle(x, c.cut, j.rank(), 1);
+        const auto why = [&](const packed_fields::field& f) { return refusal<error>([&] { p.require_fresh(f); }); };
+        EXPECT_FALSE(p.is_fresh(pack.of(x)));
+        p.start(pack.of(x));
+        EXPECT_FALSE(p.is_fresh(pack.of(x))) << "not finished";
+        EXPECT_NE(why(x).find("is not finished"), std::string::npos);
+        ASSERT_EQ(p.finish(), status::ok);
+
+        EXPECT_EQ(wrong_ghosts<double>(p, c.cut, 2, 1), 0);
+        EXPECT_TRUE(p.is_fresh(x) && p.is_fresh(pack.of(x)) && p.is_fresh(copy.of(x)));
+        EXPECT_FALSE(p.is_fresh(y) || p.is_fresh(pack.of(y)));
+        EXPECT_FALSE(p.is_fresh(other.of(x))) << "ghosts with other phases";
+        EXPECT_EQ(why(x), "accepted");
+        EXPECT_NE(why(y).find("is not what the last finished exchange sent"), std::string::npos);
+        const auto exchanges = [&](auto&& what) {
+            EXPECT_EQ(p.ensure_halo(what), status::ok);
+            return p.epoch();
+        };
+        EXPECT_EQ(exchanges(pack.of(x)), 1U);
+        EXPECT_EQ(exchanges(other.of(x)), 2U);
+        EXPECT_EQ(exchanges(pack.of(x)), 3U);
+        EXPECT_EQ(exchanges(x), 4U) << "copied, not packed";
+        EXPECT_EQ(exchanges(x), 4U);
+        EXPECT_FALSE(p.is_fresh(pack.of(x)));
+        EXPECT_EQ(exchanges(pack.of(x)), 5U);
+        x.mark_written();
+        EXPECT_FALSE(p.is_fresh(pack.of(x)));
+        EXPECT_NE(why(x).find("was marked as written since"), std::string::npos);
+        EXPECT_EQ(exchanges(pack.of(x)), 6U);
+        x.at(0, 1) = 7; // without marking it
+        EXPECT_NE(why(x).find("was written since, without mark_written()"), std::string::npos);
+        EXPECT_EQ(p.ensure_halo(pack.of(x)), status::misused);
+        EXPECT_EQ(refusal([&] { p.finish_or_throw(); }),
+                  "halo 'packed': ensure_halo() of a field that was written since its exchange, without "
+                  "mark_written()");
+    });
+}
+
+TEST(Plan, TracksEachOfSeveralFieldsThatAPackerPacks) {
+    run(2, [&](const comm::job& j) {
+        const packed_fields c(j);
+        plan p = c.made(j, 2, check_level::normal);
+        const halo::packer<double> pack(p, c.whole);
+        packed_fields::field x(c.order, 2), y(c.order, 2);
+        const std::array xy{&x, &y}, yx{&y, &x};
+        const auto exchanges = [&](const auto& fields) {
+            EXPECT_EQ(p.ensure_halo(pack.of(std::span<const packed_fields::field* const>(fields))), status::ok);
+            return p.epoch();
+        };
+
+        const std::array<const packed_fields::field*, 2> in_order{&x, &y}, swapped{&y, &x};
+        EXPECT_EQ(exchanges(in_order), 1U);
+        EXPECT_EQ(exchanges(in_order), 1U);
+        EXPECT_EQ(exchanges(swapped), 2U);
+        EXPECT_TRUE(p.is_fresh(x) && p.is_fresh(y) && p.is_fresh(yx));
+        EXPECT_FALSE(p.is_fresh(xy));
+        EXPECT_NO_THROW(p.require_fresh(yx));
+        EXPECT_THROW(p.require_fresh(xy), error);
+        y.mark_written();
+        EXPECT_TRUE(p.is_fresh(x));
+        EXPECT_THROW(p.require_fresh(yx), error);
+        EXPECT_EQ(exchanges(swapped), 3U);
     });
 }
 

@@ -55,6 +55,19 @@ TEST(Plan, SendsOneMessagePerFaceOfACutDimension) {
     });
 }
 
+TEST(Plan, NamesTheSitesThatItsGhostsAreCopiesOf) {
+    const auto cut = decomposition::even({2, 1, 1, 6}, {1, 1, 1, 2});
+    run(2, [&](const comm::job& j) {
+        const plan p(j, cut, {.widths = {{1, 1, 1, 1}, {1, 1, 1, 2}}, .bytes_per_site = 8, .parity = 1});
+
+        using sites = std::vector<coordinate>;
+        EXPECT_EQ(p.ghost_sites({3, side::high}),
+                  (j.rank() == 0 ? sites{{0, 0, 0, 3}, {1, 0, 0, 4}} : sites{{1, 0, 0, 0}, {0, 0, 0, 1}}));
+        EXPECT_EQ(p.ghost_sites({3, side::low}), (j.rank() == 0 ? sites{{0, 0, 0, 5}} : sites{{1, 0, 0, 2}}));
+        EXPECT_EQ(p.ghost_sites({0, side::low}), sites{}) << "not cut";
+    });
+}
+
 TEST(Plan, SendsFacesOfSeveralBlocksOfLinesWhole) {
     const auto cut = decomposition::even({8, 4, 4, 16}, {1, 1, 1, 2});
 
@@ -257,6 +270,52 @@ TEST(Plan, SendsBytesAsItSendsAField) {
                     ASSERT_EQ(wrong_ghosts<float>(p, cut, 3, k), 0);
                 }
             }
+    });
+}
+
+TEST(Plan, SendsMemoryOfTheProgramsOwnInAnyOrder) {
+    const auto cut = decomposition::even({4, 2, 4, 8}, {1, 1, 1, 2});
+    run(2, [&](const comm::job& j) {
+        const lattice::box local = cut.local_box(j.rank());
+        for (const auto& order :
+             {lattice::site_order::lexicographic(local.extents), lattice::site_order::even_odd(local),
+              lattice::site_order::blocked(local, cut.global(), {2, 2, 2, 2}, 4)}) {
+            lattice::field<double> x(order, 3), y(order, 3);
+            fill_with_oracle(x, cut, j.rank(), 1);
+            fill_with_oracle(y, cut, j.rank(), 2);
+            std::vector<double> a(x.values().begin(), x.values().end()), b(y.values().begin(), y.values().end());
+            const std::array views{halo::view(a.data(), order, 3), halo::view(b.data(), order, 3)};
+            plan one(j, cut, halo::options_for(x, {.name = "one", .checks = check_level::normal})),
+                two(j, cut, halo::options_for(x, {.fields = 2, .checks = check_level::normal}));
+
+            one.start(views[1]);
+            two.start(views);
+            ASSERT_EQ(one.finish(), status::ok);
+            ASSERT_EQ(two.finish(), status::ok);
+            EXPECT_EQ(wrong_ghosts<double>(one, cut, 3, 2), 0);
+            EXPECT_EQ(wrong_ghosts<double>(two, cut, 3, 1), 0);
+            EXPECT_EQ(wrong_ghosts<double>(two, cut, 3, 2, 1), 0);
+
+            EXPECT_NO_THROW(one.require_fresh(views[1]));
+            EXPECT_NO_THROW(two.require_fresh(views));
+            EXPECT_THROW(one.require_fresh(views[0]), error);
+            EXPECT_FALSE(one.is_fresh(views[1]) || two.is_fresh(views)) << "nothing marks them";
+            ASSERT_EQ(one.ensure_halo(views[1]), status::ok);
+            EXPECT_EQ(one.epoch(), 2U);
+            const halo::field_view of_field = halo::view(x); // has the field's marks
+            ASSERT_EQ(one.ensure_halo(of_field), status::ok);
+            ASSERT_EQ(one.ensure_halo(of_field), status::ok);
+            ASSERT_EQ(one.ensure_halo(x), status::ok);
+            EXPECT_EQ(one.epoch(), 3U);
+            x.mark_written();
+            EXPECT_FALSE(one.is_fresh(of_field));
+
+            std::vector<float> narrow(a.size() * 2);
+            one.start(halo::view(narrow.data(), order, 6));
+            EXPECT_EQ(one.finish(), status::misused) << "as many bytes";
+            two.start(std::array{views[0], halo::view<double>(nullptr, order, 3)});
+            EXPECT_NE(refusal([&] { two.finish_or_throw(); }).find("one without storage"), std::string::npos);
+        }
     });
 }
 

@@ -468,23 +468,28 @@ TEST(Stencil, RoundsGhostsThatTravelIn16Bits) {
     EXPECT_EQ(sums(tiny, half, 0x1p12), (std::vector<float>{2 * tiny, 2 * tiny, 2 * tiny}));
 }
 
-TEST(Stencil, TellsOfAFieldThatWasMarkedAlsoIfItsMessagesAreRounded) {
+TEST(Stencil, TellsOfAFieldThatWasWrittenAlsoIfItsMessagesAreRounded) {
     const comm::job j = comm::job::single(small_job());
-    for (const auto level : {check_level::light, check_level::normal}) {
-        stencil<float> s(j, decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1}),
-                         {.name = "s", .self_exchange = true, .format = halo::message_format::half, .checks = level});
-        field<float> u = s.make_field();
-        const auto nothing = [](const auto&) {};
-        s.start(u);
-        EXPECT_THROW(s.for_boundary(nothing), error);
-        s.finish_or_throw();
-        EXPECT_NO_THROW(s.for_boundary(nothing));
-        u.mark_written();
-        if (level == check_level::light)
-            EXPECT_NO_THROW(s.for_boundary(nothing));
-        else
+    for (const auto level : {check_level::light, check_level::normal})
+        for (const bool marked : {true, false}) {
+            stencil<float> s(
+                j, decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1}),
+                {.name = "s", .self_exchange = true, .format = halo::message_format::half, .checks = level});
+            field<float> u = s.make_field();
+            const auto nothing = [](const auto&) {};
+            s.start(u);
             EXPECT_THROW(s.for_boundary(nothing), error);
-    }
+            s.finish_or_throw();
+            EXPECT_NO_THROW(s.for_boundary(nothing));
+            if (marked)
+                u.mark_written();
+            else
+                u.data()[0] = 1;
+            const std::string why =
+                marked ? "was marked as written since" : "was written since, without mark_written()";
+            const std::string told = refusal<error>([&] { s.for_boundary(nothing); });
+            EXPECT_NE(told.find(level == check_level::light ? "accepted" : why), std::string::npos) << told;
+        }
 }
 
 TEST(Stencil, RefusesFormatsThatDoNotFit) {
@@ -600,6 +605,64 @@ TEST(Stencil, RefusesForeignFields) {
     EXPECT_NE(two.find("cut over 2 ranks (rank grid 1.1.1.2)"), std::string::npos) << two;
 }
 
+TEST(Stencil, TakesAnArrayOfTheProgramsOwn) {
+    const decomposition cut({6, 4, 4, 7}, {{{0, 6}, {0, 4}, {0, 4}, {0, 3, 7}}});
+    for (const auto format : {halo::message_format::as_stored, halo::message_format::bfloat16})
+        run(2, [&](const comm::job& j) {
+            const stencil_options options{.name = "s",
+                                          .boundaries = {boundary::periodic, boundary::antiperiodic, boundary::open},
+                                          .format = format,
+                                          .checks = check_level::normal};
+            stencil<float, star{.components = 2}> s(j, cut, options);
+            field<float> u = s.make_field(), right = s.make_field();
+            for (std::int64_t i = 0; i < u.volume(); ++i)
+                for (int c = 0; c < 2; ++c) u.at(i, c) = static_cast<float>(first_value(s.global_site(i), c)) / 3;
+            std::vector<float> own(u.values().begin(), u.values().end()), next(own.size());
+            const auto kernel_to = [](float* to) {
+                return [to](const auto& n) {
+                    for (int c = 0; c < 2; ++c) {
+                        float sum = n.here(c);
+                        for (int mu = 0; mu < dimensions; ++mu)
+                            sum += static_cast<float>(weight(mu, 1)) * n.at(mu, 1, 1 - c) - n.at(mu, -1, c);
+                        to[2 * n.index() + c] = sum;
+                    }
+                };
+            };
+            s.apply(u, kernel_to(right.data()));
+            s.apply(own.data(), kernel_to(next.data()));
+
+            EXPECT_TRUE(std::ranges::equal(next, right.values()));
+            const auto told = [&] { return refusal<error>([&] { s.for_boundary([](const auto&) {}); }); };
+            EXPECT_EQ(told(), "accepted");
+            EXPECT_EQ(
+                refusal<error>([&] { s.for_interior(kernel_to(own.data())); }).find("stencil 's': the kernel wrote"),
+                0U);
+            s.start(own.data());
+            s.finish_or_throw();
+            own.back() += 1; // sent, at the upper end of t
+            EXPECT_NE(told().find("was written since"), std::string::npos);
+            s.start(own.data());
+            s.finish_or_throw();
+            own[2 * 6 * 4 * 4] += 1; // not sent, but multiplied beyond the edge in y
+            EXPECT_NE(told().find("was written since"), std::string::npos);
+            EXPECT_EQ(refusal([&] { s.start(static_cast<const float*>(nullptr)); }),
+                      "stencil 's': start() of a null pointer");
+        });
+}
+
+TEST(Stencil, MakesFieldsInTheMemoryThatItIsGiven) {
+    const comm::job j = comm::job::single(small_job());
+    const stencil<double> s(j, decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1}));
+    const field<double> near = s.make_field(&j.memory()), apart = s.make_field();
+    const auto in_slab = [&](const field<double>& x) {
+        const auto* const at = reinterpret_cast<const std::byte*>(x.data());
+        return at >= j.memory().base() && at < j.memory().base() + j.memory().bytes();
+    };
+
+    EXPECT_TRUE(in_slab(near));
+    EXPECT_FALSE(in_slab(apart));
+}
+
 TEST(Stencil, SharesFieldsWithOthers) {
     const coordinate e{4, 4, 4, 4};
     run(2, [&](const comm::job& j) {
@@ -665,6 +728,7 @@ TEST(Stencil, MakesNoAllocationInTheTimeLoop) {
                     s.for_interior(kernel);
                     s.finish_or_throw();
                     s.for_boundary(kernel);
+                    s.apply(std::as_const(u).data(), [](const auto&) {});
                     s.set_outside([&](const coordinate&, int) { return 0.0F; });
                     u.swap(next);
                 }

@@ -6,6 +6,7 @@
 #include "padded_oracle.hpp"
 #include "small_job.hpp"
 
+#include <halocline/halo/packer.hpp>
 #include <halocline_test/allocation_counter.hpp>
 
 #include <dlfcn.h>
@@ -196,6 +197,71 @@ TEST_P(PlansOfTeams, ShareTheCopiesOfShells) {
             EXPECT_EQ(wrong, 0);
             expect_the_adjoint_of_one_thread(p, x, members);
         });
+}
+
+TEST_P(PlansOfTeams, ExchangeOnlyWhatWasWritten) {
+    const int members = GetParam();
+    const auto cut = lattice::decomposition::even({6, 6, 6, 12}, {1, 1, 1, 2});
+    run(2, [&](const comm::job& j) {
+        const auto order = lattice::site_order::lexicographic(cut.local_box(j.rank()).extents);
+        halo::plan p(j, cut, {.bytes_per_site = 24 * sizeof(double), .checks = check_level::normal}),
+            packed(j, cut, {.bytes_per_site = 24 * sizeof(double), .checks = check_level::normal});
+        const halo::packer<double> pack(packed, {.components = 24});
+        lattice::field<double> x(order, 24), y(order, 24);
+        padded_case made{.cut = cut,
+                         .options = {.layout = halo::ghost_layout::padded, .checks = check_level::normal},
+                         .components = {24},
+                         .text = {}};
+        lattice::field<double> z(order_of(made, j.rank()), 24, &j.memory());
+        shell_plan shells(j, cut, made.options, {halo::bind(z)});
+        fill_with_oracle(y, cut, j.rank(), 1000);
+        std::atomic<int> bad{0}, wrong{0};
+#pragma omp parallel num_threads(members)
+        for (std::uint64_t step = 0; step < 2 * steps; ++step) {
+            const halo::team me{omp_get_thread_num(), members};
+            const std::uint64_t k = 1 + step / 2; // each second step writes nothing
+#pragma omp master
+            if (step % 2 == 0) {
+                fill_with_oracle(x, cut, j.rank(), k);
+                x.mark_written();
+                fill_own(z, cut, j.rank(), made.options, k);
+                z.mark_written();
+            }
+#pragma omp barrier
+            // No barrier between them: the members go on, each in its own time.
+            counted([&] {
+                bad += p.ensure_halo(x, me) != status::ok;
+                bad += packed.ensure_halo(pack.of(x), me) != status::ok;
+                bad += shells.ensure_halo(0, me) != status::ok;
+                bad += p.ensure_halo(x, me) != status::ok;
+            });
+            wrong += wrong_ghosts<double>(p, cut, 24, k) != 0;
+            wrong += wrong_ghosts<double>(packed, cut, 24, k) != 0;
+            wrong += p.epoch() != 2 * k - 1;
+            counted([&] {
+                if (step % 2 == 1) bad += p.ensure_halo(y, me) != status::ok;
+            });
+            wrong += step % 2 == 1 && wrong_ghosts<double>(p, cut, 24, 1000) != 0;
+#pragma omp barrier
+#pragma omp master
+            if (step % 2 == 1) wrong += wrong_words(z, cut, j.rank(), made.options, k) != 0; // overwrites z
+#pragma omp barrier
+        }
+        EXPECT_EQ(bad, 0);
+        EXPECT_EQ(wrong, 0);
+        EXPECT_EQ(p.epoch(), 2 * static_cast<std::uint64_t>(steps));
+        EXPECT_EQ(packed.epoch(), static_cast<std::uint64_t>(steps));
+        EXPECT_EQ(shells.epoch(), static_cast<std::uint64_t>(steps));
+
+        // Written without a mark: each member is told, and none waits for another.
+        x.at(0, 0) = 1;
+#pragma omp parallel num_threads(members)
+        {
+            const halo::team me{omp_get_thread_num(), members};
+            bad += packed.ensure_halo(pack.of(x), me) == status::misused;
+        }
+        EXPECT_EQ(bad, members);
+    });
 }
 
 TEST_P(PlansOfTeams, AllocateNothing) {

@@ -26,9 +26,14 @@
 #include <algorithm>
 #include <array>
 #include <complex>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <map>
 #include <memory>
+#include <ranges>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -39,6 +44,13 @@ namespace halocline::halo {
 struct box_stencil_options {
     std::string name = "stencil"; ///< in error messages and reports
     int fields = 2;               ///< number of fields that can be exchanged: box_stencil::field()
+    /// Sets of two or more fields that start() can send in one message each: {{0, 1}} for start({0, 1}). Where fields
+    /// are swapped, also the sets that they then form. Sets of one size share their slots.
+    std::vector<std::vector<int>> together{};
+    /// Makes start_in_place() possible: updates of one parity after the other (red-black). Takes two more plans, each
+    /// with half of the slots. Every dimension that the stencil reaches along must be open or of even extent, or else
+    /// parities don't alternate across its edge.
+    bool in_place = false;
     /// How far the stencil reaches; 0 in dimensions where it does not, such as the last two of a 2-D stencil.
     ghost_widths widths{};
     /// Periodic by default. Beyond an open edge lie the values of box_stencil::set_outside(), which are 0 at first.
@@ -53,7 +65,7 @@ struct box_stencil_options {
     message_format format = message_format::as_stored;
     double scale = 1;
     /// normal and above: for_boundary() detects a field that was written since start(), both calls of the kernel one
-    /// that writes its own site of the field that it reads. comm: see shell_options::checks.
+    /// that writes its own site of a field that it reads (unless in place). comm: see shell_options::checks.
     check_level checks = default_checks();
 };
 
@@ -66,24 +78,74 @@ class box_neighbourhood {
         std::int64_t first = 0;                               ///< index of the first site in the stencil's fields
         const T* here = nullptr;                              ///< its component 0
         std::array<std::int64_t, lattice::dimensions> step{}; ///< values from a site to the next along each dimension
+        const lattice::field<T>* fields = nullptr;            ///< of the stencil
     };
     /// Site i of a run.
-    box_neighbourhood(const run& r, std::int64_t i) : run_(r), i_(i) {}
+    box_neighbourhood(const run& r, std::int64_t i) : box_neighbourhood(r, r.here, i) {}
 
     /// Index of this site in the stencil's fields: component c is data()[index() * Components + c].
     [[nodiscard]] std::int64_t index() const { return run_.first + i_; }
+    /// Index of the site `steps` away: for arrays of your own with the sites of the stencil's fields, or the fields of
+    /// another stencil with the same widths.  Pre: as for at().
+    [[nodiscard]] std::int64_t index(const lattice::coordinate& steps) const {
+        return index() + away(steps) / Components;
+    }
     /// Component c of this site.
-    [[nodiscard]] T here(int c = 0) const { return run_.here[i_ * Components + c]; }
+    [[nodiscard]] T here(int c = 0) const { return here_[i_ * Components + c]; }
     /// Component c of the site `steps` away.  Pre: -widths.low[mu] <= steps[mu] <= widths.high[mu].
     [[nodiscard]] T at(const lattice::coordinate& steps, int c = 0) const {
-        const std::int64_t away =
-            steps[0] * Components + steps[1] * run_.step[1] + steps[2] * run_.step[2] + steps[3] * run_.step[3];
-        return run_.here[i_ * Components + away + c];
+        return here_[i_ * Components + away(steps) + c];
+    }
+    /// Component c of the site k steps along mu, as a neighbourhood of a star has it: one kernel can serve both. (A
+    /// template, so that {} is no dimension.)
+    [[nodiscard]] T at(std::integral auto mu, int k, int c = 0) const {
+        return here_[i_ * Components + k * run_.step[mu] + c];
+    }
+    /// The same site in field(f) of the stencil: n.of(1).at({1, 0, 0, 0}). Beyond this rank's box lie the ghosts that
+    /// its last exchange brought: in for_boundary() that must be the one just finished, or an earlier one, since which
+    /// the field has not changed.  Pre: there is such a field.
+    [[nodiscard]] box_neighbourhood of(int f) const {
+        return {run_, run_.fields[f].data() + run_.first * Components, i_};
     }
 
   private:
+    box_neighbourhood(const run& r, const T* here, std::int64_t i) : run_(r), here_(here), i_(i) {}
+    /// Values from this site to the one `steps` away.
+    [[nodiscard]] std::int64_t away(const lattice::coordinate& steps) const {
+        return steps[0] * Components + steps[1] * run_.step[1] + steps[2] * run_.step[2] + steps[3] * run_.step[3];
+    }
+
     const run& run_;
+    const T* here_; // component 0 of the run's first site
     std::int64_t i_;
+};
+
+/// What a kernel sees with checks. require.field(f) throws if there is no such field, require.neighbours(f) if the
+/// kernel may not read neighbours in it.
+template <class T, int Components, class Require>
+class checked_box_neighbourhood : public box_neighbourhood<T, Components> {
+    using unchecked = box_neighbourhood<T, Components>;
+
+  public:
+    checked_box_neighbourhood(const unchecked& n, Require& require, int field = -1)
+        : unchecked(n), require_(require), field_(field) {}
+
+    [[nodiscard]] T at(const lattice::coordinate& steps, int c = 0) const {
+        if (field_ >= 0) require_.neighbours(field_);
+        return unchecked::at(steps, c);
+    }
+    [[nodiscard]] T at(std::integral auto mu, int k, int c = 0) const {
+        if (field_ >= 0) require_.neighbours(field_);
+        return unchecked::at(mu, k, c);
+    }
+    [[nodiscard]] checked_box_neighbourhood of(int f) const {
+        require_.field(f);
+        return {unchecked::of(f), require_, f};
+    }
+
+  private:
+    Require& require_;
+    int field_; // -1: the one that was started
 };
 
 /// A stencil with its fields and their halo plan:
@@ -97,6 +159,8 @@ class box_neighbourhood {
 /// once. It may write what belongs to its own site n.index(), but nothing that is read. A kernel that adds to what
 /// several sites share (a histogram, a sum) goes through sequential(). The same `[&](const auto& n) { … }` serves both
 /// calls. Teams: see stencil.
+/// A kernel of several fields reads n.of(f): of those that start({0, 1}) sends in one message, and of others whose
+/// ghosts are there still, such as coefficients that were sent once, by apply(f, nothing).
 /// T: a trivially copyable type of 4 or 8 bytes.
 template <class T, int Components = 1>
 class box_stencil {
@@ -105,8 +169,8 @@ class box_stencil {
   public:
     /// The fields are filled with zeros and lie in the job's slab.
     /// Collective.
-    /// Err: on every rank: as shell_plan; slab_full; input_error for no field, or for a phase or an antiperiodic
-    ///      boundary where T is not float or double.
+    /// Err: on every rank: as shell_plan; slab_full; input_error for no field, for a set of fields that is none, for
+    ///      in_place around an odd extent, or for a phase or an antiperiodic boundary where T is not float or double.
     box_stencil(const comm::job& j, const lattice::decomposition& cut, const box_stencil_options& options = {});
 
     /// This rank's part of the lattice.
@@ -129,24 +193,36 @@ class box_stencil {
 
     /// Starts the exchange of field(i), which must not change until for_boundary() has returned.
     /// Err: input_error if there is no such field, or if it lies elsewhere than the fields that the stencil made.
-    void start(int i, team t = {});
+    void start(int i, team t = {}) { start(std::span(&i, 1), t); }
+    /// Starts the exchange of several fields, in one message to each neighbour. The kernel sees the first of them; the
+    /// others are n.of(f).
+    /// Err: as for one; input_error if box_stencil_options::together has no such set, in whichever order.
+    void start(std::initializer_list<int> fields, team t = {}) { start(std::span(fields.begin(), fields.size()), t); }
+    void start(std::span<const int> fields, team t = {});
+    /// Starts an update of field(i) in place, on the sites of this parity (of the global coordinate, 0 or 1): sends the
+    /// sites of the other one. The loops then visit only sites of `parity`, and the kernel writes them into the same
+    /// field, such as s.field(i).data()[n.index()]. A sweep of Gauss-Seidel is one update of each parity.
+    /// Pre: of field(i) the kernel reads its own site and sites of the other parity, an odd number of steps away.
+    /// Err: as start(i); input_error for another parity, or without box_stencil_options::in_place.
+    void start_in_place(int i, int parity, team t = {});
     /// Calls the kernel for every site whose neighbours are all available already.  Pre: start().
     /// Err: error if start() was never called, if the field was swapped since, or (checks normal) if the kernel writes
-    ///      it.
+    ///      it, or another one that was started with it.
     template <class Kernel>
     void for_interior(Kernel&& kernel, team t = {}) const;
     /// Moves what can be moved now. True if finish() would not wait. In a team member 0 alone calls it.
-    [[nodiscard]] bool test() noexcept { return plan_.test(); }
+    [[nodiscard]] bool test() noexcept { return plan_now().test(); }
     /// Waits for the ghosts, and for all members of a team, so the interior is done, too.
     /// Err: as shell_plan.
-    [[nodiscard]] comm::status finish(team t = {}) noexcept { return plan_.finish(t); }
+    [[nodiscard]] comm::status finish(team t = {}) noexcept { return plan_now().finish(t); }
     /// finish() that throws on a bad status, as shell_plan does. Not for members of a team: they call finish(t). If that
     /// is not ok, one thread calls this afterwards, and it throws the reason.
-    void finish_or_throw() { plan_.finish_or_throw(); }
+    void finish_or_throw() { plan_now().finish_or_throw(); }
     /// Calls the kernel for every other site.
-    /// Err: error if the exchange is not finished, or if the field was swapped since start() or (checks normal) it or
-    ///      its ghosts were written, also by the kernel itself. What was written outside the kernel is told to one
-    ///      member of a team.
+    /// Err: error if the exchange is not finished, or if the field was swapped since start(). With checks normal also
+    ///      if a field that was started, or its ghosts, were written, also by the kernel itself, and if the kernel reads
+    ///      neighbours in a field that was not, and whose ghosts are not of the field as it is now. What was written
+    ///      outside the kernel is told to one member of a team.
     template <class Kernel>
     void for_boundary(Kernel&& kernel, team t = {}) const;
 
@@ -154,26 +230,88 @@ class box_stencil {
     template <class Kernel>
     void apply(int i, Kernel&& kernel) {
         start(i);
-        for_interior(kernel);
-        finish_or_throw();
-        for_boundary(kernel);
+        step(kernel);
+    }
+    /// The same for several fields, which start() sends together.
+    template <class Kernel>
+    void apply(std::initializer_list<int> fields, Kernel&& kernel) {
+        start(fields);
+        step(kernel);
     }
 
-    [[nodiscard]] const shell_plan& halo_plan() const { return plan_; }
+    /// The plan that exchanges so many fields at once.
+    /// Err: input_error: box_stencil_options::together has no set of that size.
+    [[nodiscard]] const shell_plan& halo_plan(int fields = 1) const;
 
   private:
     using neighbours = box_neighbourhood<T, Components>;
     using field_list = std::vector<lattice::field<T>>;
+    /// Fields that one exchange can send, as a binding of one of the plans.
+    struct field_set {
+        std::vector<const T*> values{};
+        std::size_t plan = 0;
+        int binding = 0;
+        int updated = every_parity; // of the sites that the loops visit; the others are sent
+    };
+    static constexpr int every_parity = -1;
+    /// What a checked kernel may read in for_interior().
+    struct any_neighbours {
+        const box_stencil& s;
 
-    /// A member's rows of a part.
+        void field(int f) const { (void)s.place_of(f); }
+        void neighbours(int) const {}
+    };
+    /// What it may read in for_boundary().
+    struct fresh_neighbours {
+        const box_stencil& s;
+        std::vector<bool> are_fresh{}; // by field
+
+        void field(int f) const { (void)s.place_of(f); }
+        void neighbours(int f) {
+            are_fresh.resize(s.fields_->size());
+            if (!are_fresh[f]) s.require_fresh(f);
+            are_fresh[f] = true;
+        }
+    };
+
+    template <class Kernel>
+    void step(Kernel& kernel) {
+        for_interior(kernel);
+        finish_or_throw();
+        for_boundary(kernel);
+    }
+    /// A member's rows of these parts.
+    template <class Kernel, class Require>
+    void visit(std::span<const lattice::box> parts, Kernel& kernel, Require&& require, team t) const;
     template <class Kernel>
     void visit(const lattice::box& part, Kernel& kernel, team t) const;
     [[nodiscard]] static std::unique_ptr<field_list> made(const comm::job& j, const lattice::box& grown,
                                                           const box_stencil_options& options);
+    /// Adds a plan that can send these sets of fields, all of one size, to plans_ and sets_.  what: added to its name.
+    void add_plan(const lattice::decomposition& cut, const std::vector<std::vector<int>>& sets, const std::string& what,
+                  int updated);
+    /// The set of these fields, as they are now; null: there is none.
+    [[nodiscard]] const field_set* set_of(std::span<const int> fields, int updated = every_parity) const;
+    /// start() of a set whose first field this is.
+    void start_set(const field_set& set, int first, team t);
+    /// Err: input_error: why there is no set of these fields.
+    [[noreturn]] void refuse(std::span<const int> fields) const;
+    [[nodiscard]] std::size_t place_of(int field) const;
+    /// The plan of the exchange started last.  Err: input_error: the stencil was moved from.
+    [[nodiscard]] shell_plan& plan_now() { return (*plans_)[sets_[set_].plan]; }
+    [[nodiscard]] const shell_plan& plan_now() const { return (*plans_)[sets_[set_].plan]; }
     /// Err: error if the field was swapped or replaced since start().
     void require_same_values() const;
-    [[nodiscard]] std::vector<binding> bindings();
-    [[nodiscard]] std::size_t place_of(int field) const;
+    /// Err: error unless the ghosts of a field, brought by any exchange, are of the field as it is now.
+    void require_fresh(int field) const;
+    /// "0", or "{0, 1}": the fields of a set, as they are now.
+    [[nodiscard]] std::string text_of(const field_set& set) const;
+    /// "start({0, 1})".
+    [[nodiscard]] std::string call_of(const field_set& set) const {
+        return set.updated == every_parity
+                   ? "start(" + text_of(set) + ")"
+                   : "start_in_place(" + text_of(set) + ", " + std::to_string(set.updated) + ")";
+    }
     [[nodiscard]] std::string named() const { return "stencil '" + options_.name + "': "; }
 
     comm::job job_; // outlives the fields in its slab
@@ -182,9 +320,12 @@ class box_stencil {
     lattice::coordinate global_;
     lattice::box local_, grown_;
     checked_pointer<std::unique_ptr<field_list>> fields_;
-    shell_plan plan_;
-    team_value<int> source_ = -1;         // the field last started
+    // First those of single fields, each alone; then for each size of sets; then those of single fields of one parity.
+    std::vector<field_set> sets_;
+    checked_pointer<std::unique_ptr<std::vector<shell_plan>>> plans_;
+    team_value<int> source_ = -1;         // the field last started, or the first of them
     team_value<const T*> values_;         // its values
+    team_value<std::size_t> set_ = 0;     // what was last started
     team_value<std::uint64_t> epoch_ = 0; // the exchange that brings its ghosts
 };
 
@@ -193,17 +334,18 @@ box_stencil<T, Components>::box_stencil(const comm::job& j, const lattice::decom
                                         const box_stencil_options& options)
     : job_(j), options_(options), parts_(parts_of(j, cut, options)), global_(cut.global()),
       local_(cut.local_box(j.rank())), grown_(grown(local_, options.widths)),
-      fields_("a box_stencil", made(j, grown_, options)), plan_(j, cut,
-                                                                {.name = options.name,
-                                                                 .widths = options.widths,
-                                                                 .boundaries = options.boundaries,
-                                                                 .phases = options.phases,
-                                                                 .shape = options.shape,
-                                                                 .corners = options.corners,
-                                                                 .format = options.format,
-                                                                 .scale = options.scale,
-                                                                 .checks = options.checks},
-                                                                bindings()) {}
+      fields_("a box_stencil", made(j, grown_, options)),
+      plans_("a box_stencil", std::make_unique<std::vector<shell_plan>>()) {
+    std::vector<std::vector<int>> single;
+    for (int i = 0; i < options.fields; ++i) single.push_back({i});
+    add_plan(cut, single, "", every_parity);
+    std::map<std::size_t, std::vector<std::vector<int>>> by_size;
+    for (const std::vector<int>& set : options.together) by_size[set.size()].push_back(set);
+    for (const auto& [size, sets] : by_size) add_plan(cut, sets, ", " + std::to_string(size) + " fields", every_parity);
+    if (!options.in_place) return;
+    add_plan(cut, single, ", odd sites", 0);
+    add_plan(cut, single, ", even sites", 1);
+}
 
 template <class T, int Components>
 auto box_stencil<T, Components>::made(const comm::job& j, const lattice::box& grown, const box_stencil_options& options)
@@ -217,10 +359,60 @@ auto box_stencil<T, Components>::made(const comm::job& j, const lattice::box& gr
 }
 
 template <class T, int Components>
-std::vector<binding> box_stencil<T, Components>::bindings() {
-    std::vector<binding> result;
-    for (auto& x : *fields_) result.push_back(bind(x));
-    return result;
+void box_stencil<T, Components>::add_plan(const lattice::decomposition& cut, const std::vector<std::vector<int>>& sets,
+                                          const std::string& what, int updated) {
+    std::vector<binding> bindings;
+    for (const std::vector<int>& members : sets) {
+        const auto number = static_cast<int>(bindings.size());
+        field_set& set = sets_.emplace_back(field_set{.plan = plans_->size(), .binding = number, .updated = updated});
+        binding& all = bindings.emplace_back();
+        for (const int i : members) {
+            set.values.push_back(field(i).data());
+            all.source.push_back(view(field(i)));
+        }
+        all.destination = all.source;
+    }
+    shell_options options{.name = options_.name + what,
+                          .widths = options_.widths,
+                          .boundaries = options_.boundaries,
+                          .phases = options_.phases,
+                          .shape = options_.shape,
+                          .corners = options_.corners,
+                          .format = options_.format,
+                          .scale = options_.scale,
+                          .checks = options_.checks};
+    if (updated != every_parity) options.parity = 1 - updated;
+    plans_->emplace_back(job_, cut, options, bindings);
+}
+
+template <class T, int Components>
+auto box_stencil<T, Components>::set_of(std::span<const int> fields, int updated) const -> const field_set* {
+    (void)*fields_; // throws if it was moved from
+    for (const field_set& set : sets_) {
+        if (set.updated != updated) continue;
+        const auto is_asked_for = [&](const T* values) {
+            return std::ranges::any_of(fields, [&](int i) { return field(i).data() == values; });
+        };
+        if (set.values.size() == fields.size() && std::ranges::all_of(set.values, is_asked_for)) return &set;
+    }
+    return nullptr;
+}
+
+template <class T, int Components>
+const shell_plan& box_stencil<T, Components>::halo_plan(int fields) const {
+    const std::vector<shell_plan>& plans = *plans_;
+    for (const field_set& set : sets_)
+        if (std::ssize(set.values) == fields) return plans[set.plan];
+    throw input_error(named() + "no set of " + std::to_string(fields) + " fields is sent together");
+}
+
+template <class T, int Components>
+std::string box_stencil<T, Components>::text_of(const field_set& set) const {
+    std::string text;
+    for (const T* values : set.values)
+        for (std::size_t i = 0; i < fields_->size(); ++i)
+            if ((*fields_)[i].data() == values) text += (text.empty() ? "" : ", ") + std::to_string(i);
+    return set.values.size() == 1 ? text : "{" + text + "}";
 }
 
 template <class T, int Components>
@@ -260,16 +452,44 @@ void box_stencil<T, Components>::set_outside(Value&& value) {
 }
 
 template <class T, int Components>
-void box_stencil<T, Components>::start(int i, team t) {
-    const T* const values = field(i).data();
-    const int bound = plan_.binding_of(values);
-    if (bound < 0)
-        throw input_error(named() + "field " + std::to_string(i) +
-                          " was replaced: swap it with another one of the stencil, or copy values into it");
-    source_ = i;
-    values_ = values;
-    epoch_ = plan_.epoch() + 1;
-    plan_.start(bound, t);
+void box_stencil<T, Components>::start(std::span<const int> fields, team t) {
+    const field_set* const set = set_of(fields);
+    if (set == nullptr) refuse(fields);
+    start_set(*set, fields.front(), t);
+}
+
+template <class T, int Components>
+void box_stencil<T, Components>::start_in_place(int i, int parity, team t) {
+    const field_set* const set = set_of(std::span(&i, 1), parity);
+    if (set == nullptr && set_of(std::span(&i, 1)) == nullptr) refuse(std::span(&i, 1));
+    if (set == nullptr || set->updated == every_parity)
+        throw input_error(named() + "start_in_place() of parity " + std::to_string(parity) +
+                          (options_.in_place ? ": must be 0 or 1" : ": made without box_stencil_options::in_place"));
+    start_set(*set, i, t);
+}
+
+template <class T, int Components>
+void box_stencil<T, Components>::start_set(const field_set& set, int first, team t) {
+    shell_plan& plan = (*plans_)[set.plan];
+    if (set.plan != sets_[set_].plan && plan_now().epoch() + 1 == epoch_) // not finished: it tells so
+        return plan_now().start(sets_[set_].binding, t);
+    source_ = first;
+    values_ = field(first).data();
+    set_ = static_cast<std::size_t>(&set - sets_.data());
+    epoch_ = plan.epoch() + 1;
+    plan.start(set.binding, t);
+}
+
+template <class T, int Components>
+void box_stencil<T, Components>::refuse(std::span<const int> fields) const {
+    std::string text;
+    for (const int i : fields) {
+        if (set_of(std::span(&i, 1)) == nullptr)
+            throw input_error(named() + "field " + std::to_string(i) +
+                              " was replaced: swap it with another one of the stencil, or copy values into it");
+        text += (text.empty() ? "" : ", ") + std::to_string(i);
+    }
+    throw input_error(named() + "start({" + text + "}): box_stencil_options::together has no such set");
 }
 
 template <class T, int Components>
@@ -282,7 +502,9 @@ void box_stencil<T, Components>::visit(const lattice::box& part, Kernel& kernel,
         r.step[mu] = distance;
         distance *= grown_.extents[mu];
     }
+    r.fields = fields_->data();
     const T* const values = values_;
+    const int updated = sets_[set_].updated;
     const std::int64_t planes = std::int64_t{part.extents[3]} * part.extents[2];
     const team_share mine = share_of(planes * part.extents[1], t);
     std::int64_t before = 0; // rows in the planes before this one
@@ -297,9 +519,30 @@ void box_stencil<T, Components>::visit(const lattice::box& part, Kernel& kernel,
                 r.first = lattice::lexicographic_index(x, grown_.extents);
                 r.here = values + r.first * Components;
                 const typename neighbours::run fixed = r; // a copy that nothing else refers to can stay in registers
-                detail::visit_sites(0, sites, kernel, [&fixed](std::int64_t i) { return neighbours(fixed, i); });
+                if (updated == every_parity) {
+                    detail::visit_sites(0, sites, kernel, [&fixed](std::int64_t i) { return neighbours(fixed, i); });
+                } else {
+                    const int first = lattice::parity(grown_.site(r.first)) == updated ? 0 : 1;
+                    detail::visit_sites(0, (sites - first + 1) / 2, kernel,
+                                        [&fixed, first](std::int64_t i) { return neighbours(fixed, first + 2 * i); });
+                }
             }
         }
+}
+
+template <class T, int Components>
+template <class Kernel, class Require>
+void box_stencil<T, Components>::visit(std::span<const lattice::box> parts, Kernel& kernel, Require&& require,
+                                       team t) const {
+    using checked = checked_box_neighbourhood<T, Components, std::remove_reference_t<Require>>;
+    std::span<const T* const> read(sets_[set_].values);
+    if (sets_[set_].updated != every_parity) read = {}; // the kernel may write the field
+    visit_with_checks<Components>(
+        options_.checks, options_.name, read, kernel,
+        [&](auto& k) {
+            for (const lattice::box& part : parts) this->visit(part, k, t);
+        },
+        [&](const neighbours& n) { return checked(n, require); });
 }
 
 template <class T, int Components>
@@ -309,31 +552,46 @@ void box_stencil<T, Components>::require_same_values() const {
 }
 
 template <class T, int Components>
+void box_stencil<T, Components>::require_fresh(int field) const {
+    const T* const values = this->field(field).data();
+    const auto is_it = [&](const T* other) { return other == values; };
+    if (std::ranges::any_of(sets_[set_].values, is_it)) return; // for_boundary() has checked them
+    std::string why;
+    for (const field_set& set : sets_) {
+        const auto at = std::ranges::find_if(set.values, is_it);
+        if (at == set.values.end() || set.updated != every_parity) continue;
+        const shell_plan& plan = (*plans_)[set.plan];
+        const std::string stale = plan.why_stale(set.binding, static_cast<int>(at - set.values.begin()));
+        if (stale.empty()) return;
+        if (why.empty() || plan.epoch() > 0) why = stale;
+    }
+    const std::string number = std::to_string(field);
+    throw error(named() + "the kernel reads neighbours in field " + number + ", whose ghosts are stale: " + why +
+                "; exchange it first, start(" + number + ") and finish(), or together with the others");
+}
+
+template <class T, int Components>
 template <class Kernel>
 void box_stencil<T, Components>::for_interior(Kernel&& kernel, team t) const {
     (void)*fields_; // throws if it was moved from
     if (source_ < 0) throw error(named() + "for_interior() before start(): of which field?");
     require_same_values();
-    const T* const values = values_;
-    visit_with_checks<Components>(options_.checks, options_.name, values, kernel,
-                                  [&](auto& k) { this->visit(parts_.interior, k, t); });
+    visit(std::span(&parts_.interior, 1), kernel, any_neighbours{*this}, t);
 }
 
 template <class T, int Components>
 template <class Kernel>
 void box_stencil<T, Components>::for_boundary(Kernel&& kernel, team t) const {
     (void)*fields_;
-    if (plan_.epoch() != epoch_ || source_ < 0)
+    if (plan_now().epoch() != epoch_ || source_ < 0)
         throw error(named() + "for_boundary() before finish(): its ghosts are stale");
     require_same_values();
+    const field_set& set = sets_[set_];
     if (t.index == 0)
-        if (const std::string why = plan_.why_stale(plan_.binding_of(values_)); !why.empty())
-            throw error(named() + "stale ghosts of field " + std::to_string(source_) + ": " + why + "; call start(" +
-                        std::to_string(source_) + ") and finish()");
-    const T* const values = values_;
-    visit_with_checks<Components>(options_.checks, options_.name, values, kernel, [&](auto& k) {
-        for (const lattice::box& part : parts_.boundary) this->visit(part, k, t);
-    });
+        if (const std::string why = plan_now().why_stale(set.binding); !why.empty())
+            throw error(named() + "stale ghosts of field" + (set.values.size() == 1 ? " " : "s ") + text_of(set) +
+                        ": " + why + "; call " + call_of(set) + " and finish()");
+    visit(parts_.boundary, kernel, fresh_neighbours{*this}, t);
 }
 
 } // namespace halocline::halo

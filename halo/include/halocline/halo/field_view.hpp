@@ -81,7 +81,7 @@ struct source_field {
     const std::byte* values = nullptr;
     const lattice::site_order* order = nullptr; ///< null: bytes of sites, x fastest; or a field without storage
     site_shape shape;
-    comm::element_type element{}; ///< of its components
+    comm::element_type element{}; ///< of its components; not told: of any of their size
 };
 
 template <class T>
@@ -96,5 +96,20 @@ template <class T>
 source_field source_of(const lattice::field<T>* x) noexcept {
     return x != nullptr ? source_of(*x) : source_field{};
 }
+inline source_field source_of(const field_view& x) noexcept {
+    const comm::element_type element = x.shape.kind == scalar::float32   ? comm::element_type_of<float>()
+                                       : x.shape.kind == scalar::float64 ? comm::element_type_of<double>()
+                                                                         : comm::element_type{};
+    return {x.data, x.order.get(), x.shape, element};
+}
+inline const source_field& source_of(const source_field& x) noexcept { return x; }
+
+// What lattice::field::mark_written() changes; 0: nothing can be marked.
+template <class T>
+std::uint64_t version_of(const lattice::field<T>* x) noexcept {
+    return x != nullptr ? x->version() : 0;
+}
+inline std::uint64_t version_of(const field_view& x) noexcept { return x.version ? *x.version : 0; }
+inline std::uint64_t version_of(const source_field&) noexcept { return 0; }
 
 } // namespace halocline::halo

@@ -9,6 +9,7 @@
 #include <halocline/halo/block_map.hpp>
 #include <halocline/halo/detail/site_copy.hpp>
 #include <halocline/halo/detail/site_map.hpp>
+#include <halocline/halo/field_view.hpp>
 #include <halocline/halo/message_format.hpp>
 #include <halocline/halo/plan.hpp>
 #include <halocline/lattice/decomposition.hpp>
@@ -68,12 +69,17 @@ class packer {
     /// Cost: one read of the sites and one write of the message; a change of format, and a projection of sites in
     ///       lanes, go through 8 KiB of stack each.
     [[nodiscard]] auto of(const lattice::field<T>& x) const {
+        using one_field = std::array<const lattice::field<T>*, 1>;
         const std::span<const message> messages = *messages_;
-        check_field(&x, 1);
-        return bound_to(messages, [this, messages, values = x.data()](int index, std::int64_t first, std::int64_t last,
-                                                                      std::byte* target) noexcept {
-            pack(messages[index], values, first, last, target);
-        });
+        check_field(source_of(x), 1);
+        return pack_of<one_field>{*this, messages, {&x}};
+    }
+    /// The pack function for memory of your own: of(source_of(view(values, order, components))).  Lifetime: uses the
+    /// memory and the site order until plan.start() returns.
+    [[nodiscard]] auto of(const source_field& x) const {
+        const std::span<const message> messages = *messages_;
+        check_field(x, 1);
+        return pack_of<std::array<source_field, 1>>{*this, messages, {x}};
     }
     /// The pack function for all fields of a message: several right-hand sides. Site i of field f goes where
     /// plan::start() of fields puts it, f * send_sites + i sites from the start; its ghost is read at plan::ghost(face,
@@ -83,16 +89,9 @@ class packer {
     /// Err: input_error: another number of fields, another site order, other components; the packer was moved from.
     [[nodiscard]] auto of(std::span<const lattice::field<T>* const> xs) const {
         const std::span<const message> messages = *messages_;
-        for (const lattice::field<T>* x : xs) check_field(x, xs.size());
+        for (const lattice::field<T>* x : xs) check_field(source_of(x), xs.size());
         if (xs.empty()) refuse_count(0);
-        return bound_to(messages, [this, messages, xs](int index, std::int64_t first, std::int64_t last,
-                                                       std::byte* target) noexcept {
-            const message& m = messages[index];
-            for (const lattice::field<T>* x : xs) {
-                pack(m, x->data(), first, last, target);
-                target += m.field_bytes;
-            }
-        });
+        return pack_of<std::span<const lattice::field<T>* const>>{*this, messages, xs};
     }
     /// The reals of the ghost sites [first, last) of one field, with the scale removed; out[0] is the first real of
     /// site `first`.  Shape: `ghost` is where the field's ghosts start, plan::ghost(face, field).
@@ -112,37 +111,43 @@ class packer {
         std::size_t field_bytes = 0;
         std::uint64_t fingerprint = 0; // as plan_message::fingerprint
     };
-    /// What of() returns.
-    template <class Pack>
-    struct pack_of : Pack {
-        pack_of(const packer& made_by, std::span<const message> made_for, Pack pack)
-            : Pack(pack), by(&made_by), messages(made_for) {}
+    /// What of() returns: packs `fields`, pointers to fields or source_fields.
+    template <class Fields>
+    struct pack_of {
+        const packer& by;
+        std::span<const message> messages;
+        Fields fields;
+
+        void operator()(int index, std::int64_t first, std::int64_t last, std::byte* target) const noexcept {
+            const message& m = messages[index];
+            for (const auto& x : fields) {
+                by.pack(m, reinterpret_cast<const T*>(source_of(x).values), first, last, target);
+                target += m.field_bytes;
+            }
+        }
         /// Does the plan have the messages that the packer was made for?
         [[nodiscard]] bool fits(const plan& p) const noexcept {
             const auto alike = [](const plan_message& asked, const message& m) {
                 return asked.where == m.where && asked.fingerprint == m.fingerprint;
             };
-            return p.options().bytes_per_site == by->bytes_ && p.options().fields == by->fields_ &&
+            return p.options().bytes_per_site == by.bytes_ && p.options().fields == by.fields_ &&
                    std::ranges::equal(p.messages(), messages, alike);
         }
-        const packer* by;
-        std::span<const message> messages;
+        // For plans, which note whose ghosts they have.
+        [[nodiscard]] std::span<const typename Fields::value_type> sources() const noexcept { return fields; }
+        [[nodiscard]] std::uint64_t packed_by() const noexcept { return by.number_; }
     };
-    /// Names the arguments of pack_of, which Clang 16 can't deduce for a member template.
-    template <class Pack>
-    pack_of<Pack> bound_to(std::span<const message> made_for, Pack pack) const {
-        return {*this, made_for, pack};
-    }
 
     void check_options(const std::string& who, const plan& p) const;
-    void check_field(const lattice::field<T>* x, std::size_t count) const {
+    void check_field(const source_field& x, std::size_t count) const {
         if (count != static_cast<std::size_t>(fields_)) refuse_count(count);
-        const int components = x != nullptr ? x->components() : 0;
-        if (components != options_.components) refuse_components(components);
-        if (!x->shared_order() || !x->order().is_like(*order_)) refuse_order();
+        const bool there = x.values != nullptr;
+        if (!there || x.shape.components != options_.components || x.shape.component_bytes != sizeof(T))
+            refuse_components(there ? x.shape : site_shape{.components = 0, .component_bytes = sizeof(T)});
+        if (x.order == nullptr || !x.order->is_like(*order_)) refuse_order();
     }
     [[noreturn]] void refuse_count(std::size_t count) const;
-    [[noreturn]] void refuse_components(int components) const;
+    [[noreturn]] void refuse_components(const site_shape& given) const;
     [[noreturn]] void refuse_order() const;
     [[nodiscard]] block_map map_of(face f, bool wraps, const std::string& who) const;
     void pack(const message& m, const T* values, std::int64_t first, std::int64_t last,
@@ -153,7 +158,8 @@ class packer {
     std::string name_;                                 // the plan's
     std::shared_ptr<const lattice::site_order> order_; // of the fields
     int reals_ = 0, lanes_ = 1, fields_ = 1;
-    std::size_t bytes_ = 0; // of a site in a message
+    std::size_t bytes_ = 0;                          // of a site in a message
+    std::uint64_t number_ = lattice::next_version(); // no other packer's, but for its copies
     checked_pointer<std::shared_ptr<const std::vector<message>>> messages_{"a halo::packer", nullptr};
 };
 

@@ -15,6 +15,7 @@
 #include <halocline/comm/job.hpp>
 #include <halocline/comm/status.hpp>
 #include <halocline/halo/detail/plan_core.hpp>
+#include <halocline/halo/field_view.hpp>
 #include <halocline/halo/plan_options.hpp>
 #include <halocline/halo/plan_statistics.hpp>
 #include <halocline/halo/team.hpp>
@@ -22,6 +23,7 @@
 #include <halocline/lattice/field.hpp>
 #include <halocline/lattice/geometry.hpp>
 
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -31,6 +33,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace halocline::halo {
 
@@ -47,12 +50,32 @@ template <class Fields>
 concept field_pointers =
     std::ranges::contiguous_range<Fields> && std::is_pointer_v<std::ranges::range_value_t<Fields>> &&
     is_field<std::remove_cv_t<std::remove_pointer_t<std::ranges::range_value_t<Fields>>>>;
-/// Pointers to fields, as the calls of a plan take them.
+/// The same of views of fields.
+template <class Fields>
+concept field_views = std::ranges::contiguous_range<Fields> &&
+    (std::is_same_v<std::ranges::range_value_t<Fields>, field_view> ||
+     std::is_same_v<std::ranges::range_value_t<Fields>, source_field>);
+/// Pointers to fields, or views of them, as the calls of a plan take them.
 template <field_pointers Fields>
 auto as_span(const Fields& xs) {
     using field = std::remove_cvref_t<decltype(**std::ranges::data(xs))>;
+    static_assert(sizeof(*std::declval<field>().data()) == 4 || sizeof(*std::declval<field>().data()) == 8,
+                  "the built-in copy moves components of 4 or 8 bytes");
     return std::span<const field* const>(std::ranges::data(xs), std::ranges::size(xs));
 }
+template <field_views Fields>
+auto as_span(const Fields& xs) {
+    return std::span<const std::ranges::range_value_t<Fields>>(std::ranges::data(xs), std::ranges::size(xs));
+}
+template <class Fields>
+concept message_fields = field_pointers<Fields> || field_views<Fields>;
+
+/// A pack function that knows which fields it packs: what packer::of() returns.
+template <class F>
+concept field_pack_function = pack_function<F> && requires(const F& pack) {
+    as_span(pack.sources());
+    { pack.packed_by() } -> std::same_as<std::uint64_t>;
+};
 
 /// One rank's part of an exchange with all its neighbours. Every rank of the job makes the same plans in the same
 /// order.
@@ -77,6 +100,12 @@ class plan {
     /// has no width on either side, or the edge is open.
     [[nodiscard]] int message_of(face f) const { return core_->message_of(f); }
 
+    /// The sites of which the ghosts behind f are copies: their global coordinates, in message order. Ghost i is that
+    /// of site i. Empty if the face is not exchanged.
+    /// Err:  whatever options().select throws.
+    /// Cost: O(sites of the face), computed anew by each call.
+    [[nodiscard]] std::vector<lattice::coordinate> ghost_sites(face f) const { return core_->ghost_sites(f); }
+
     /// Starts an exchange. pack(message, first, last, target) writes the sites send_sites[first, last) of
     /// messages()[message]. `target` is the start of the whole message: site i of field f goes to
     /// target + (f * send_sites.size() + i) * bytes_per_site. On the direct path that is the neighbour's ghost memory.
@@ -100,24 +129,25 @@ class plan {
     /// and finish() returns misused.
     template <class T>
     void start(const lattice::field<T>& x, team t = {}) noexcept {
-        const lattice::field<T>* const one = &x;
-        core_->start(std::span(&one, 1), t);
+        core_->start(as_span(std::array{&x}), t);
     }
+    /// Starts an exchange of memory of your own, in any site order: start(halo::view(values, order, components)).
+    /// Pre: as for a field, and `values` is not null. With options().element told, the view is of that type, or of one
+    /// of its size that is neither float nor double.
+    void start(const field_view& x, team t = {}) noexcept { core_->start(std::span(&x, 1), t); }
+    /// start() of a view, for callers that count no references between start() and finish().
+    void start(const source_field& x, team t = {}) noexcept { core_->start(std::span(&x, 1), t); }
     /// Starts an exchange of a field in memory of any kind: bytes_per_site for each site of the local box, x fastest.
     /// Pre: options() has one field and no order, or a lexicographic one, and `values` is not null. Otherwise nothing
     /// is sent and finish() returns misused.
     void start_bytes(const std::byte* values, team t = {}) noexcept { core_->start_bytes(std::span(&values, 1), t); }
     /// start_bytes() of options().fields fields at once.
     void start_bytes(std::span<const std::byte* const> fields, team t = {}) noexcept { core_->start_bytes(fields, t); }
-    /// Starts an exchange of options().fields fields at once, e.g. start(std::array{&x, &y}).
+    /// Starts an exchange of options().fields fields, or views, at once, e.g. start(std::array{&x, &y}).
     /// Shape: all in one site order.  Pre: as for one field.
-    template <class T>
-    void start(std::span<const lattice::field<T>* const> xs, team t = {}) noexcept {
-        core_->start(xs, t);
-    }
-    template <field_pointers Fields>
+    template <message_fields Fields>
     void start(const Fields& xs, team t = {}) noexcept {
-        start(as_span(xs), t);
+        core_->start(as_span(xs), t);
     }
     /// Where to write the next message through face f, for callers who fill it piece by piece while they compute and
     /// then call start_filled(). Over shm this is the neighbour's ghost memory: the slot that it is not reading.
@@ -155,50 +185,71 @@ class plan {
     /// member 0 alone calls it; nothing is listed before all members have packed.
     [[nodiscard]] std::span<const face> completed() noexcept { return core_->completed(); }
 
-    // Only fields that were passed to start() are tracked. After the start of an exchange that the caller packs (a pack
-    // function, start_bytes(), start_filled()) no field is fresh.
+    // Fields, views and what a packer packs are tracked. After the start of an exchange that the caller packs (a pack
+    // function of your own, start_bytes(), start_filled()) no field is fresh. Views without a version (memory of your
+    // own) are never fresh, because nothing can be marked; require_fresh() goes by their values alone.
 
-    /// Exchanges x unless is_fresh(x). All ranks must come to the same answer, so mark the same fields everywhere. With
-    /// checks normal or above, a field that was written but not marked is misused.
-    /// Pre: options().fields == 1, and as for start(x); otherwise misused.
+    /// Exchanges x unless is_fresh(x) and the last exchange copied it. All ranks must come to the same answer, so mark
+    /// the same fields everywhere. With checks normal or above, a field that was written but not marked is misused.
+    /// Teams: all members call it, and leave it together; x is not marked before all have.
+    /// Pre:  the last exchange is finished; options().fields == 1, and as for start(x); otherwise misused.
+    /// Cost: a comparison, with checks normal or above also a read of the faces; or an exchange.
     template <class T>
-    [[nodiscard]] comm::status ensure_halo(const lattice::field<T>& x) noexcept {
-        const lattice::field<T>* const one = &x;
-        return ensure_halo(std::span(&one, 1));
+    [[nodiscard]] comm::status ensure_halo(const lattice::field<T>& x, team t = {}) noexcept {
+        return ensure_halo(std::array{&x}, t);
     }
-    /// Exchanges these fields unless is_fresh(xs).  Pre: as for start(xs); otherwise misused.
-    template <class T>
-    [[nodiscard]] comm::status ensure_halo(std::span<const lattice::field<T>* const> xs) noexcept {
-        if (is_fresh(xs)) return core_->told_fresh(xs);
-        start(xs);
-        return finish();
+    [[nodiscard]] comm::status ensure_halo(const field_view& x, team t = {}) noexcept {
+        return ensure_halo(std::span(&x, 1), t);
     }
-    template <field_pointers Fields>
-    [[nodiscard]] comm::status ensure_halo(const Fields& xs) noexcept {
-        return ensure_halo(as_span(xs));
+    /// Exchanges these fields unless is_fresh(xs) and the last exchange copied them.  Pre: as for start(xs); otherwise
+    /// misused.
+    template <message_fields Fields>
+    [[nodiscard]] comm::status ensure_halo(const Fields& xs, team t = {}) noexcept {
+        if (is_fresh(xs) && core_->was_packed_by(0)) return core_->told_fresh(as_span(xs), t);
+        start(xs, t);
+        return finish(t);
     }
-    /// True if the last exchange was of x, alone or among others, and x.mark_written() has not been called since.
+    /// Exchanges what a packer packs unless is_fresh(pack): ensure_halo(packer.of(x)).  Pre: as for start(pack).
+    template <field_pack_function Pack>
+    [[nodiscard]] comm::status ensure_halo(const Pack& pack, team t = {}) noexcept {
+        if (is_fresh(pack)) return core_->told_fresh(as_span(pack.sources()), t);
+        start(pack, t);
+        return finish(t);
+    }
+    /// True if the last exchange was of x, alone or among others, copied or packed by a packer, and x.mark_written()
+    /// has not been called since. Any member of a team may ask, between finish() and its next start().
     template <class T>
     [[nodiscard]] bool is_fresh(const lattice::field<T>& x) const noexcept {
-        return core_->is_fresh(x);
+        return core_->is_fresh(&x);
     }
+    [[nodiscard]] bool is_fresh(const field_view& x) const noexcept { return core_->is_fresh(x); }
     /// True if the last exchange was of these fields, in this order, and none of them was marked since.
-    template <class T>
-    [[nodiscard]] bool is_fresh(std::span<const lattice::field<T>* const> xs) const noexcept {
-        return core_->is_fresh(xs);
+    template <message_fields Fields>
+    [[nodiscard]] bool is_fresh(const Fields& xs) const noexcept {
+        return core_->is_fresh(as_span(xs));
     }
-    /// A check before ghosts of x are used; does nothing if options().checks is below normal.
-    /// Err: error if !is_fresh(x), or if a site that was sent has another value now, marked or not.
+    /// True if the last exchange was of these fields, packed by the same packer (or a copy of it), and none of them was
+    /// marked since.
+    template <field_pack_function Pack>
+    [[nodiscard]] bool is_fresh(const Pack& pack) const noexcept {
+        return core_->was_packed_by(pack.packed_by()) && core_->is_fresh(as_span(pack.sources()));
+    }
+    /// A check before ghosts of x are used, copied or packed by a packer; does nothing if options().checks is below
+    /// normal.
+    /// Err: error if the last exchange was not of x, or is not finished, if x was marked since, or if a site that was
+    ///      sent has another value now, marked or not.
     /// Cost: one read of the faces.
     template <class T>
     void require_fresh(const lattice::field<T>& x) const {
-        core_->require_fresh(x);
+        core_->require_fresh(&x);
     }
+    void require_fresh(const field_view& x) const { core_->require_fresh(x); }
+    void require_fresh(const source_field& x) const { core_->require_fresh(x); }
     /// require_fresh() of all fields of a message, in this order.
     /// Err: input_error unless there are options().fields of them.
-    template <class T>
-    void require_fresh(std::span<const lattice::field<T>* const> xs) const {
-        core_->require_fresh(xs);
+    template <message_fields Fields>
+    void require_fresh(const Fields& xs) const {
+        core_->require_fresh(as_span(xs));
     }
 
     /// The ghosts behind face f, in message order; with several fields, those of field `field`. Valid from finish(k) to

@@ -72,15 +72,16 @@ class shell_plan {
 
     /// Exchanges bindings[which] unless is_fresh(which). All ranks must come to the same answer, so mark the same
     /// fields everywhere. With checks normal or above, a field or ghosts that were written but not marked are misused.
+    /// Teams: all members call it, and leave it together; no field is marked before all have.
     /// Pre: the last exchange is finished.  Cost: a comparison per field, with checks normal or above also a read of what
     /// is exchanged; or an exchange.
-    [[nodiscard]] comm::status ensure_halo(int which = 0) noexcept;
+    [[nodiscard]] comm::status ensure_halo(int which = 0, team t = {}) noexcept;
     /// True if bindings[which] was exchanged, and none of its fields was marked since (lattice::field::mark_written()).
     /// Each binding is fresh or stale independently; an exchange of another one makes it stale only if that writes the
     /// same destination from another source. Another plan's exchange does so only if its destination is not its source,
     /// because then it marks the destination: two plans over bind(x), with other phases or formats, take no notice of
     /// each other. A reverse exchange marks the fields that it adds to. Always false for a field_view without a
-    /// version.
+    /// version. Any member of a team may ask, between finish() and its next start().
     [[nodiscard]] bool is_fresh(int which = 0) const noexcept;
     /// A check before ghosts of bindings[which] are used; does nothing if options().checks is below normal.
     /// Err: error if no finished exchange filled them, another binding overwrote them, a field was marked since, or a
@@ -91,6 +92,9 @@ class shell_plan {
     void require_fresh(int which = 0) const;
     /// Why require_fresh(which) would throw an error; empty if it would not.
     [[nodiscard]] std::string why_stale(int which = 0) const;
+    /// The same for one field of the binding, 0 being its first.
+    /// Err: input_error: no such binding or field.
+    [[nodiscard]] std::string why_stale(int which, int field) const;
 
     /// Indices in ghosts() of regions that have been filled since the last call, each once per exchange. A loop around
     /// this must also call test(), which ends the loop when some rank has died. The list is valid until the next call.

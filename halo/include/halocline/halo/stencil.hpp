@@ -25,6 +25,7 @@
 #include <halocline/lattice/decomposition.hpp>
 #include <halocline/lattice/field.hpp>
 #include <halocline/lattice/geometry.hpp>
+#include <halocline/lattice/huge_pages.hpp>
 #include <halocline/lattice/site_order.hpp>
 
 #include <algorithm>
@@ -33,6 +34,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <memory_resource>
 #include <optional>
 #include <span>
 #include <string>
@@ -59,9 +61,8 @@ struct stencil_options {
     /// depend on the cut. Messages hold scale * value.
     message_format format = message_format::as_stored;
     double scale = 1;
-    /// normal and above: for_boundary() detects a field that was written since start(); one whose messages are rounded
-    /// only if it was marked. Both calls of the kernel detect one that writes its own site of the field that it reads.
-    /// comm: see plan_options::checksums.
+    /// normal and above: for_boundary() detects a field that was written since start(); both calls of the kernel detect
+    /// one that writes its own site of the field that it reads. comm: see plan_options::checksums.
     check_level checks = default_checks();
 };
 
@@ -107,8 +108,12 @@ class stencil {
     ///      is odd, or in a dimension that is shorter than the radius; for 2^31 sites or more behind a face.
     stencil(const comm::job& j, const lattice::decomposition& cut, const stencil_options& options = {});
 
-    /// A field of zeros for this stencil: lexicographic, without ghosts.
-    [[nodiscard]] lattice::field<T> make_field() const { return {order(), Star.components}; }
+    /// A field of zeros for this stencil: lexicographic, without ghosts. In `&job.memory()`, the slab, receivers that
+    /// wait may copy its faces, too (path joint); then it must outlive the stencil's last exchange of it at every rank.
+    /// Err: slab_full, or what else `memory` throws.
+    [[nodiscard]] lattice::field<T> make_field(std::pmr::memory_resource* memory = lattice::huge_pages()) const {
+        return {order(), Star.components, memory};
+    }
     /// This rank's part of the lattice.
     [[nodiscard]] const lattice::box& local_box() const { return local_; }
     /// Global coordinate of the site with this local lexicographic index.
@@ -123,6 +128,10 @@ class stencil {
     /// returned. Several stencils may work on one field.
     /// Err: input_error if u is not as make_field() makes it.
     void start(const lattice::field<T>& u, team t = {});
+    /// The same for an array of your own: its sites are those of local_box(), x fastest, without ghosts, with all
+    /// components of a site next to each other. With checks normal, for_boundary() goes by its values alone.
+    /// Shape: local_box().volume() x Star.components values.  Err: input_error: a null pointer.
+    void start(const T* values, team t = {});
     /// Calls the kernel for every site whose neighbours all lie in this rank's box, across a wrap or not.  Pre:
     /// start().
     /// Err: error if start() was never called, if u was swapped since, or (checks normal) if the kernel writes u.
@@ -149,9 +158,12 @@ class stencil {
     template <class Kernel>
     void apply(const lattice::field<T>& u, Kernel&& kernel) {
         start(u);
-        for_interior(kernel);
-        finish_or_throw();
-        for_boundary(kernel);
+        step(kernel);
+    }
+    template <class Kernel>
+    void apply(const T* values, Kernel&& kernel) {
+        start(values);
+        step(kernel);
     }
 
     [[nodiscard]] const plan& halo_plan() const { return plan_; }
@@ -159,6 +171,22 @@ class stencil {
   private:
     using loops = star_loops<T, Star>;
 
+    /// start() of u, a field or a source_field, with these values.
+    template <class X>
+    void start_of(const X& u, const T* values, team t);
+    template <class Kernel>
+    void step(Kernel& kernel) {
+        for_interior(kernel);
+        finish_or_throw();
+        for_boundary(kernel);
+    }
+    /// Values in the order of the stencil's fields, as the source of messages.
+    [[nodiscard]] source_field source_at(const T* values) const {
+        return {reinterpret_cast<const std::byte*>(values),
+                order_.pointer().get(),
+                {.components = Star.components, .component_bytes = sizeof(T)},
+                comm::element_type_of<T>()};
+    }
     /// Err: input_error: it was moved from.
     [[nodiscard]] const std::shared_ptr<const lattice::site_order>& order() const {
         (void)*order_;
@@ -174,8 +202,6 @@ class stencil {
     void complete_ghosts() noexcept;
     /// The checksum of the sites that complete_ghosts() takes from the field itself; 0 if checks are below normal.
     [[nodiscard]] std::uint64_t checksum_across() const noexcept;
-    /// Err: error if the source was marked as written since start().
-    void require_unmarked() const;
     /// Err: error if the source was marked or written since start().
     void require_fresh() const;
     /// Err: error if the field that was started has other values now: it was swapped, or assigned to.
@@ -188,12 +214,6 @@ class stencil {
         std::vector<std::int32_t> sites; // that continue there, if no message brings them
         std::vector<T> values;           // in message order; none: the message's own are read
     };
-    /// For half and bfloat16.
-    struct rounding {
-        packer<float> pack;
-        std::uint64_t version = 0; // of the source when it was started
-    };
-
     // What lies behind face i, for for_boundary(): completed_[i].values, or if there are none the plan's message, or if
     // there is none outside_[i]. completed_[i].sites only if no message comes through that face.
     lattice::box local_;
@@ -201,10 +221,10 @@ class stencil {
     plan plan_;
     star_edges edges_;
     star_table table_;
-    std::optional<rounding> rounding_;
+    std::optional<packer<float>> rounding_; // for half and bfloat16
     std::array<completed_layers, lattice::faces> completed_;
     std::array<std::vector<T>, lattice::faces> outside_; // behind the open edges of this rank, in message order
-    team_value<const lattice::field<T>*> source_;        // the last one started
+    team_value<const lattice::field<T>*> source_;        // the last one started; null if that was an array
     team_value<const T*> values_;                        // its values
     team_value<std::uint64_t> epoch_ = 1;                // the exchange that brings its ghosts
     team_value<std::uint64_t> completed_epoch_;          // the last one whose ghosts complete_ghosts() has seen to
@@ -218,9 +238,10 @@ stencil<T, Star>::stencil(const comm::job& j, const lattice::decomposition& cut,
       edges_(j, cut, options, Star, std::is_floating_point_v<T> ? sizeof(T) : 0),
       table_(local_.extents, edges_.leaves, Star.radius) {
     if (options.format != message_format::as_stored) // so T is float
-        rounding_ = rounding{packer<float>(
-            plan_,
-            {.components = Star.components, .format = options.format, .scale = options.scale, .projections = {}})};
+        rounding_.emplace(plan_, packer_options{.components = Star.components,
+                                                .format = options.format,
+                                                .scale = options.scale,
+                                                .projections = {}});
     for (int i = 0; i < lattice::faces; ++i) {
         const face f = lattice::face_of(i);
         const bool has_message = plan_.message_of(f) >= 0, is_twisted = edges_.phases[i] != 1.0;
@@ -268,11 +289,11 @@ void stencil<T, Star>::complete_ghosts() noexcept {
             T* const values = layers.values.data();
             const T* from = values;
             for (std::size_t k = 0; k < layers.sites.size(); ++k)
-                std::copy_n(source_->data() + std::int64_t{layers.sites[k]} * Star.components, Star.components,
+                std::copy_n(values_ + std::int64_t{layers.sites[k]} * Star.components, Star.components,
                             values + k * Star.components);
             if (layers.sites.empty()) {
                 if constexpr (std::is_same_v<T, float>)
-                    if (rounding_) rounding_->pack.unpack(plan_.ghost(f), 0, count / Star.components, values);
+                    if (rounding_) rounding_->unpack(plan_.ghost(f), 0, count / Star.components, values);
                 if (!rounding_) from = plan_.ghosts<T>(f).data();
             }
             if (layers.phase != 1.0) multiply(from, values, count, layers.phase);
@@ -284,20 +305,13 @@ std::uint64_t stencil<T, Star>::checksum_across() const noexcept {
     std::uint64_t sum = 0;
     if (plan_.options().checks >= check_level::normal)
         for (const completed_layers& layers : completed_)
-            sum = continue_checksum(sum, layers.sites, source_of(*source_));
+            sum = continue_checksum(sum, layers.sites, source_at(values_));
     return sum;
 }
 
 template <class T, star Star>
-void stencil<T, Star>::require_unmarked() const {
-    if (plan_.options().checks >= check_level::normal && source_->version() != rounding_->version)
-        throw error("stencil '" + plan_.options().name +
-                    "': stale ghosts: the field was marked as written since start()");
-}
-
-template <class T, star Star>
 void stencil<T, Star>::require_fresh() const {
-    plan_.require_fresh(*source_);
+    source_ != nullptr ? plan_.require_fresh(*source_) : plan_.require_fresh(source_at(values_));
     if (checksum_across() != across_)
         throw error(
             "stencil '" + plan_.options().name +
@@ -306,7 +320,7 @@ void stencil<T, Star>::require_fresh() const {
 
 template <class T, star Star>
 void stencil<T, Star>::require_same_values() const {
-    if (source_->data() != values_)
+    if (source_ != nullptr && source_->data() != values_)
         throw error("stencil '" + plan_.options().name + "': the field was swapped or replaced since start()");
 }
 
@@ -334,16 +348,26 @@ void stencil<T, Star>::start(const lattice::field<T>& u, team t) {
                           lattice::to_string(local_.extents) + " and has " + std::to_string(Star.components) +
                           " components per site, as make_field() makes it");
     source_ = &u;
-    values_ = u.data();
+    start_of(u, u.data(), t);
+}
+
+template <class T, star Star>
+void stencil<T, Star>::start(const T* values, team t) {
+    (void)order(); // throws if it was moved from
+    if (values == nullptr) throw input_error("stencil '" + plan_.options().name + "': start() of a null pointer");
+    source_ = nullptr;
+    start_of(source_at(values), values, t);
+}
+
+template <class T, star Star>
+template <class X>
+void stencil<T, Star>::start_of(const X& u, const T* values, team t) {
+    values_ = values;
     epoch_ = plan_.epoch() + 1;
-    if (t.index == 0 && !rounding_) across_ = checksum_across();
+    if (t.index == 0) across_ = checksum_across();
 
     if constexpr (std::is_same_v<T, float>)
-        if (rounding_) {
-            if (t.index == 0) rounding_->version = u.version();
-            plan_.start(rounding_->pack.of(u), t);
-            return;
-        }
+        if (rounding_) return plan_.start(rounding_->of(u), t);
     plan_.start(u, t);
 }
 
@@ -363,11 +387,11 @@ template <class T, star Star>
 template <class Kernel>
 void stencil<T, Star>::for_interior(Kernel&& kernel, team t) const {
     (void)order(); // throws if it was moved from
-    if (source_ == nullptr)
+    if (values_ == nullptr)
         throw error("stencil '" + plan_.options().name + "': for_interior() before start(): of which field?");
     require_same_values();
     const T* const values = values_;
-    visit_with_checks<Star.components>(plan_.options().checks, plan_.options().name, values, kernel,
+    visit_with_checks<Star.components>(plan_.options().checks, plan_.options().name, std::span(&values, 1), kernel,
                                        [&](auto& k) { loops(table_).interior(values, k, t); });
 }
 
@@ -378,9 +402,9 @@ void stencil<T, Star>::for_boundary(Kernel&& kernel, team t) const {
     if (plan_.epoch() != epoch_)
         throw error("stencil '" + plan_.options().name + "': for_boundary() before finish(): its ghosts are stale");
     require_same_values();
-    if (t.index == 0) rounding_ ? require_unmarked() : require_fresh();
+    if (t.index == 0) require_fresh();
     const T* const values = values_;
-    visit_with_checks<Star.components>(plan_.options().checks, plan_.options().name, values, kernel,
+    visit_with_checks<Star.components>(plan_.options().checks, plan_.options().name, std::span(&values, 1), kernel,
                                        [&](auto& k) { loops(table_).boundary(sources(), k, t); });
 }
 

@@ -26,8 +26,8 @@ class field_check {
     [[nodiscard]] bool fits(std::size_t fields) const noexcept { return fields == fields_; }
     /// Can a message be filled from this field?
     [[nodiscard]] bool fits(const source_field& x) const noexcept {
-        return x.order && x.shape.bytes() == site_bytes_ && has_extents(*x.order) && has_sites(*x.order) &&
-               (element_.bytes == 0 || element_ == x.element);
+        return x.order && x.values && x.shape.bytes() == site_bytes_ && has_extents(*x.order) && has_sites(*x.order) &&
+               (element_.bytes == 0 || element_ == x.element || (x.element.bytes == 0 && has_size(x.shape)));
     }
     /// Can a message be filled from bytes of sites, x fastest, of this number of fields?
     [[nodiscard]] bool fits_bytes(std::size_t fields) const noexcept { return !ordered_ && fits(fields); }
@@ -44,6 +44,10 @@ class field_check {
         int difference = 0; // == would call memcmp(), which takes longer than all of this
         for (std::size_t mu = 0; mu < extents_.size(); ++mu) difference |= order.extents()[mu] ^ extents_[mu];
         return difference == 0;
+    }
+
+    [[nodiscard]] bool has_size(const site_shape& shape) const noexcept {
+        return shape.component_bytes == element_.bytes;
     }
 
     /// The sites of the plan have positions in the order that it was made for.

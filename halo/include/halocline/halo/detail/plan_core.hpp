@@ -49,8 +49,9 @@ class plan_core {
     // The calls of an exchange.
     template <class Pack>
     void start_packed(Pack& pack, team t) noexcept;
-    template <class T>
-    void start(std::span<const lattice::field<T>* const> xs, team t) noexcept;
+    /// X: a pointer to a field, a view of one, or a source_field.
+    template <class X>
+    void start(std::span<X> xs, team t) noexcept;
     void start_bytes(std::span<const std::byte* const> fields, team t) noexcept;
     void start_filled(team t) noexcept;
     void refuse_start(const char* why) noexcept { status_.misuse(why); }
@@ -60,32 +61,37 @@ class plan_core {
     void finish_or_throw();
     [[nodiscard]] std::span<const face> completed() noexcept;
 
-    // What the ghosts are of.
-    template <class T>
-    [[nodiscard]] bool is_fresh(const lattice::field<T>& x) const noexcept {
-        const auto is_x = [&](const sent_field& sent) { return sent.is_fresh(x.data(), x.version(), epoch_); };
-        return std::ranges::any_of(sent_, is_x) && !team_->in_flight(epoch_);
-    }
-    template <class T>
-    [[nodiscard]] bool is_fresh(std::span<const lattice::field<T>* const> xs) const noexcept {
-        const auto is_of = [&](const sent_field& sent, const lattice::field<T>* x) {
-            return x != nullptr && sent.is_fresh(x->data(), x->version(), epoch_);
+    // What the ghosts are of. Any member of a team may ask between its finish() and its next start().
+    template <class X>
+    [[nodiscard]] bool is_fresh(const X& x) const noexcept {
+        const auto is_x = [&](const sent_field& sent) {
+            return sent.is_fresh(source_of(x).values, version_of(x), epoch_);
         };
-        return std::ranges::equal(sent_, xs, is_of) && !team_->in_flight(epoch_);
+        return std::ranges::any_of(sent().fields, is_x) && !team_->in_flight(epoch_);
     }
-    template <class T>
-    void require_fresh(const lattice::field<T>& x) const {
-        require_fresh(source_of(x), x.version(), 0, sent_.size());
+    template <class X>
+    [[nodiscard]] bool is_fresh(std::span<X> xs) const noexcept {
+        const auto is_of = [&](const sent_field& sent, const X& x) {
+            return sent.is_fresh(source_of(x).values, version_of(x), epoch_);
+        };
+        return std::ranges::equal(sent().fields, xs, is_of) && !team_->in_flight(epoch_);
     }
-    template <class T>
-    void require_fresh(std::span<const lattice::field<T>* const> xs) const;
-    /// The status of ensure_halo() of these fields, which by their marks are fresh.
-    template <class T>
-    comm::status told_fresh(std::span<const lattice::field<T>* const> xs) noexcept;
+    /// Was the last exchange made by the packer of this number (0: of fields that were copied)?
+    [[nodiscard]] bool was_packed_by(std::uint64_t packer) const noexcept { return sent().packed_by == packer; }
+    template <class X>
+    void require_fresh(const X& x) const {
+        require_fresh(source_of(x), version_of(x), 0, sent().fields.size());
+    }
+    template <class X>
+    void require_fresh(std::span<X> xs) const;
+    /// The status of ensure_halo() of these fields, which by their marks are fresh. A team's members leave it together.
+    template <class X>
+    comm::status told_fresh(std::span<X> xs, team t) noexcept;
 
     // Looking at the plan.
     [[nodiscard]] std::span<const plan_message> messages() const { return messages_; }
     [[nodiscard]] int message_of(face f) const noexcept { return message_of_[f.index()]; }
+    [[nodiscard]] std::vector<lattice::coordinate> ghost_sites(face f) const;
     [[nodiscard]] const std::byte* ghost(face f) const noexcept {
         const int message = message_of(f);
         return message < 0 ? nullptr : ghosts_[message];
@@ -180,10 +186,12 @@ class plan_core {
     }
     /// Offers the messages to their receivers, before any is filled: they may be waiting.
     void offer(const comm::joint_source& source, std::uint64_t epoch) noexcept;
-    template <class T>
-    [[nodiscard]] bool is_prepared_for(const lattice::field<T>& x) const noexcept {
-        return writers_.empty() || writers_.front().is_prepared_for(&x.order());
+    [[nodiscard]] bool is_prepared_for(const lattice::site_order* order) const noexcept {
+        return writers_.empty() || writers_.front().is_prepared_for(order);
     }
+    /// Notes of which fields the exchange is that was just started.
+    template <class X>
+    void note_sent(std::span<X> xs, std::uint64_t packed_by) noexcept;
 
     // Finishing it (plan.cpp).
     comm::status wait() noexcept;
@@ -209,6 +217,7 @@ class plan_core {
     [[nodiscard]] std::string why_misused() const;
 
     // Freshness (plan_report.cpp).
+    [[nodiscard]] const sent_fields& sent() const noexcept { return sent_[epoch_ % 2]; }
     /// The checksum over all sites of a field that are sent.
     [[nodiscard]] std::uint64_t checksum(const source_field& x) const noexcept;
     /// Err: error unless the ghosts of one of the fields [first, last) of the messages match x as it is now.
@@ -232,11 +241,13 @@ class plan_core {
     std::optional<packing_team> team_; // after the channels, which tell who may send
 
     // The running exchange, and the last one.
-    std::uint64_t epoch_ = 0;      // finished exchanges; written by team member 0 while the others wait for it
-    sticky_status status_;         // state()
-    int broken_seal_ = -1;         // the message whose values did not match its seal
-    std::vector<sent_field> sent_; // by field: as passed to the last start() of fields
-    bool order_prepared_ = true;   // whether those fields are copied as prepared rather than site by site
+    std::uint64_t epoch_ = 0;    // finished exchanges; written by team member 0 while the others wait for it
+    sticky_status status_;       // state()
+    int broken_seal_ = -1;       // the message whose values did not match its seal
+    bool order_prepared_ = true; // whether the fields started last are copied as prepared rather than site by site
+    // Of the last exchanges of fields with even and odd numbers: member 0 of a team notes the next one while others may
+    // still ask about the last one.
+    std::array<sent_fields, 2> sent_;
     std::array<const std::byte*, lattice::faces> ghosts_{}; // by message
     std::array<face, lattice::faces> completed_{};          // room for completed()
     std::array<std::uint64_t, lattice::faces> reported_{};  // by face: the exchange that completed() last reported

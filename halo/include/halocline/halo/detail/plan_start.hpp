@@ -10,12 +10,14 @@ namespace halocline::halo {
 
 template <class Pack>
 void plan_core::start_packed(Pack& pack, team t) noexcept {
-    start_with(
+    const bool started = start_with(
         [&](std::size_t message, std::byte* target, std::int64_t first, std::int64_t last) noexcept {
             const auto pack_to = [&](std::byte* to) { pack(static_cast<int>(message), first, last, to); };
             return writers_[message].write_packed(pack_to, first, last, target);
         },
         t);
+    if constexpr (requires { pack.sources(); })
+        if (started && t.index == 0) note_sent(pack.sources(), pack.packed_by());
 }
 
 template <class Channel, class Fill>
@@ -150,45 +152,63 @@ bool plan_core::start_as_member(Fill&& fill, team t, packing whose, std::uint64_
     return !missing;
 }
 
-template <class T>
-void plan_core::start(std::span<const lattice::field<T>* const> xs, team t) noexcept {
-    static_assert(sizeof(T) == 4 || sizeof(T) == 8, "the built-in copy moves components of 4 or 8 bytes");
-    for (const lattice::field<T>* x : xs)
+template <class X>
+void plan_core::start(std::span<X> xs, team t) noexcept {
+    for (const X& x : xs)
         if (const source_field source = source_of(x); !accepted_.fits(source)) return refuse_fields(xs.size(), &source);
     if (!accepted_.fits(xs.size())) return refuse_fields(xs.size(), nullptr);
     const auto fill = [&](std::size_t message, std::byte* target, std::int64_t first, std::int64_t last) noexcept {
         const message_writer& writer = writers_[message];
         std::uint64_t sum = 0;
-        for (std::size_t f = 0; f < xs.size(); ++f) sum += writer.write(source_of(*xs[f]), f, first, last, target);
+        for (std::size_t f = 0; f < xs.size(); ++f) sum += writer.write(source_of(xs[f]), f, first, last, target);
         return sum;
     };
     const bool started = start_offering(fill, t, [&](comm::joint_source& offered) {
-        return std::ranges::all_of(xs,
-                                   [&](auto* x) { return joint_.add(offered, source_of(*x), is_prepared_for(*x)); });
+        return std::ranges::all_of(xs, [&](const X& x) {
+            const source_field source = source_of(x);
+            return joint_.add(offered, source, is_prepared_for(source.order));
+        });
     });
     if (!started || t.index != 0) return;
-    const bool summed = options_.checks >= check_level::normal;
-    for (std::size_t i = 0; i < sent_.size(); ++i)
-        sent_[i] = {xs[i]->data(), xs[i]->version(), epoch_ + 1, summed ? checksum(source_of(*xs[i])) : 0};
-    order_prepared_ = is_prepared_for(*xs.front());
+    note_sent(xs, 0);
+    order_prepared_ = is_prepared_for(source_of(xs.front()).order);
 }
 
-template <class T>
-comm::status plan_core::told_fresh(std::span<const lattice::field<T>* const> xs) noexcept {
-    for (std::size_t i = 0; i < xs.size() && options_.checks >= check_level::normal; ++i) {
-        const auto sum = [&] { return checksum(source_of(*xs[i])); };
-        if (sent_[i].why_stale(xs[i]->data(), xs[i]->version(), epoch_, sum) != nullptr)
-            status_.misuse("ensure_halo() of a field that was written since its exchange, without mark_written()");
+template <class X>
+void plan_core::note_sent(std::span<X> xs, std::uint64_t packed_by) noexcept {
+    sent_fields& next = sent_[(epoch_ + 1) % 2];
+    const bool summed = options_.checks >= check_level::normal;
+    for (std::size_t i = 0; i < next.fields.size(); ++i) {
+        const source_field source = source_of(xs[i]);
+        next.fields[i] = {source.values, version_of(xs[i]), epoch_ + 1, summed ? checksum(source) : 0};
     }
-    leave_if_failed();
+    next.packed_by = packed_by;
+}
+
+template <class X>
+comm::status plan_core::told_fresh(std::span<X> xs, team t) noexcept {
+    const auto check = [&] {
+        for (std::size_t i = 0; i < xs.size() && options_.checks >= check_level::normal; ++i) {
+            const source_field source = source_of(xs[i]);
+            const auto sum = [&] { return checksum(source); };
+            if (sent().fields[i].why_stale(source.values, version_of(xs[i]), epoch_, sum) != nullptr)
+                status_.misuse("ensure_halo() of a field that was written since its exchange, without mark_written()");
+        }
+    };
+    if (!t.is_member())
+        refuse_thread(t);
+    else if (t.size == 1)
+        check();
+    else if (const comm::team_fault fault = team_->finish(t, check))
+        refuse_thread(fault);
+    if (t.index == 0) leave_if_failed();
     return status_.tell();
 }
 
-template <class T>
-void plan_core::require_fresh(std::span<const lattice::field<T>* const> xs) const {
-    if (xs.size() != sent_.size()) throw_other_number(xs.size());
-    for (std::size_t i = 0; i < xs.size(); ++i)
-        require_fresh(source_of(xs[i]), xs[i] != nullptr ? xs[i]->version() : 0, i, i + 1);
+template <class X>
+void plan_core::require_fresh(std::span<X> xs) const {
+    if (xs.size() != sent().fields.size()) throw_other_number(xs.size());
+    for (std::size_t i = 0; i < xs.size(); ++i) require_fresh(source_of(xs[i]), version_of(xs[i]), i, i + 1);
 }
 
 } // namespace halocline::halo

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace halocline::halo {
 
@@ -19,9 +20,10 @@ class sent_field {
     [[nodiscard]] bool is_of(const void* values) const noexcept { return values != nullptr && values_ == values; }
     /// The exchange that sent it.
     [[nodiscard]] std::uint64_t epoch() const noexcept { return epoch_; }
-    /// Are the ghosts of exchange `epoch` this field's, and was it not marked as written since?
+    /// Are the ghosts of exchange `epoch` this field's, and was it not marked as written since? False for one that
+    /// can't be marked, whose version is 0.
     [[nodiscard]] bool is_fresh(const void* values, std::uint64_t version, std::uint64_t epoch) const noexcept {
-        return is_of(values) && version_ == version && epoch_ == epoch;
+        return is_of(values) && version != 0 && version_ == version && epoch_ == epoch;
     }
     static constexpr const char* unmarked = "was written since, without mark_written()";
     /// Why the ghosts of exchange `epoch` do not match the field as it is now; null if they do. sum() computes the
@@ -37,6 +39,12 @@ class sent_field {
   private:
     const void* values_ = nullptr;
     std::uint64_t version_ = 0, epoch_ = 0, sum_ = 0;
+};
+
+/// The fields of one exchange, in the order of its messages.
+struct sent_fields {
+    std::vector<sent_field> fields;
+    std::uint64_t packed_by = 0; ///< the packer's number; 0: they were copied
 };
 
 } // namespace halocline::halo
