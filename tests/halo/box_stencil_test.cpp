@@ -211,8 +211,22 @@ TEST(BoxStencil, ReachesOnlyTheDimensionsThatALatticeHas) {
         compare<1>(j, decomposition::even({9, 7, 1, 1}, {1, 2, 1, 1}), plane, "two dimensions");
     });
     run(1, [&](const comm::job& j) {
-        compare<1>(j, decomposition::even({1, 1, 1, 1}, {1, 1, 1, 1}), {}, "one site");
+        compare<1>(j, decomposition::even({1, 1, 1, 1}, {1, 1, 1, 1}), {.widths = halo::ghost_widths{}}, "one site");
         compare<2>(j, decomposition::even({3, 2, 1, 2}, {1, 1, 1, 1}), {.widths = {{}, {}}}, "no neighbours");
+    });
+}
+
+TEST(BoxStencil, HasNoGhostsByDefaultInDimensionsOfOneSite) {
+    const auto cut = decomposition::even({6, 4, 1, 1}, {2, 1, 1, 1});
+    run(2, [&](const comm::job& j) {
+        const halo::box_stencil<double> s(j, cut);
+        EXPECT_EQ(s.field(0).order().extents(), (coordinate{3 + 2, 4 + 2, 1, 1}));
+        int interior = 0;
+        halo::box_stencil<double> t(j, cut);
+        t.start(0);
+        t.for_interior(halo::sequential([&](const auto&) { ++interior; }));
+        t.finish_or_throw();
+        EXPECT_EQ(interior, 1 * 2);
     });
 }
 

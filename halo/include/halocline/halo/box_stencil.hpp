@@ -51,8 +51,9 @@ struct box_stencil_options {
     /// with half of the slots. Every dimension that the stencil reaches along must be open or of even extent, or else
     /// parities don't alternate across its edge.
     bool in_place = false;
-    /// How far the stencil reaches; 0 in dimensions where it does not, such as the last two of a 2-D stencil.
-    ghost_widths widths{};
+    /// How far the stencil reaches; 0 in dimensions where it does not, such as the last two of a 2-D stencil. By default
+    /// one site in each dimension in which the lattice has more than one.
+    ghost_widths widths = one_where_extended;
     /// Periodic by default. Beyond an open edge lie the values of box_stencil::set_outside(), which are 0 at first.
     /// Beyond an antiperiodic one the field changes its sign.
     std::array<lattice::boundary, lattice::dimensions> boundaries{};
@@ -280,6 +281,10 @@ class box_stencil {
         finish_or_throw();
         for_boundary(kernel);
     }
+    [[nodiscard]] static box_stencil_options with_widths(box_stencil_options o, const lattice::decomposition& cut) {
+        o.widths = widths_on(cut.global(), o.widths);
+        return o;
+    }
     /// A member's rows of these parts.
     template <class Kernel, class Require>
     void visit(std::span<const lattice::box> parts, Kernel& kernel, Require&& require, team t) const;
@@ -332,8 +337,8 @@ class box_stencil {
 template <class T, int Components>
 box_stencil<T, Components>::box_stencil(const comm::job& j, const lattice::decomposition& cut,
                                         const box_stencil_options& options)
-    : job_(j), options_(options), parts_(parts_of(j, cut, options)), global_(cut.global()),
-      local_(cut.local_box(j.rank())), grown_(grown(local_, options.widths)),
+    : job_(j), options_(with_widths(options, cut)), parts_(parts_of(j, cut, options_)), global_(cut.global()),
+      local_(cut.local_box(j.rank())), grown_(grown(local_, options_.widths)),
       fields_("a box_stencil", made(j, grown_, options)),
       plans_("a box_stencil", std::make_unique<std::vector<shell_plan>>()) {
     std::vector<std::vector<int>> single;
