@@ -398,6 +398,56 @@ TEST(Solver, RunsToTheIterationLimitAndSaysSo) {
     EXPECT_GT(o.report.outer.relative_residual, options.tolerance);
 }
 
+TEST(Solver, SmoothsWithTheSweepsAndBlockStepsAskedFor) {
+    const auto iterations = [](bool coarse_level, int sweeps, int block_steps) {
+        amg::solver_options options = twelve_vectors();
+        options.blocks = {2, 2, 2, 2};
+        options.coarse_level = coarse_level;
+        options.sweeps = sweeps;
+        options.block_steps = block_steps;
+        const outcome o = solve({4, 4, 4, 8}, {1, 1, 1, 1}, options);
+        EXPECT_TRUE(o.report.converged());
+        return o.report.outer.iterations;
+    };
+    for (const bool coarse_level : {false, true}) { // two places ask for sweeps
+        EXPECT_LT(iterations(coarse_level, 2, 4), iterations(coarse_level, 1, 4)) << coarse_level;
+        EXPECT_LT(iterations(coarse_level, 4, 4), iterations(coarse_level, 2, 4)) << coarse_level;
+        EXPECT_LT(iterations(coarse_level, 1, 4), iterations(coarse_level, 1, 1)) << coarse_level;
+    }
+}
+
+TEST(Solver, TakesAsManyRestartsAsAskedFor) {
+    amg::solver_options options = twelve_vectors();
+    options.tolerance = 1e-200;
+    options.restart_length = 2;
+    options.max_restarts = 3;
+
+    const outcome o = solve({4, 4, 4, 4}, {1, 1, 1, 1}, options);
+
+    EXPECT_EQ(o.report.outer.status, solvers::solve_status::max_iterations);
+    EXPECT_EQ(o.report.outer.iterations, 6);
+}
+
+/// With a tolerance beyond the last digit, where true residuals fall no further.
+TEST(Solver, EndsWhereItStagnatesIfAskedTo) {
+    amg::solver_options options = twelve_vectors();
+    options.tolerance = 1e-200;
+    options.restart_length = 10;
+    for (const bool stop : {true, false}) {
+        options.stagnation_stop = stop;
+
+        const outcome o = solve({4, 4, 4, 4}, {1, 1, 1, 1}, options);
+
+        EXPECT_EQ(o.report.outer.status,
+                  stop ? solvers::solve_status::stagnated : solvers::solve_status::max_iterations)
+            << to_string(o.report.outer.status);
+        if (stop) {
+            EXPECT_LE(o.report.outer.iterations, 50); // of 200
+        }
+        EXPECT_LE(o.residual, 1e-14);
+    }
+}
+
 TEST(Solver, TellsItsProgress) {
     const outcome o = solve({4, 4, 4, 4}, {1, 1, 1, 1}, twelve_vectors());
 

@@ -10,10 +10,14 @@ target_compile_definitions(apps_coarse_solve_test PRIVATE
   $<$<BOOL:${LIBIBVERBS_FOUND}>:HALOCLINE_WITH_VERBS>)
 add_dependencies(apps_coarse_solve_test coarse_solve generate_gauge halocline-run halocline-info)
 
-# One entry per question, so that a failure shows which; serial, because they measure times and oversubscribe.
+# One entry per question, so that a failure shows which. Those that measure times, or fill the memory, run alone.
 function(halocline_add_coarse_solve_test suite)
   halocline_add_test(apps.coarse_solve_test.${suite} TARGET apps_coarse_solve_test ARGS --gtest_filter=${suite}.* ${ARGN})
-  set_tests_properties(apps.coarse_solve_test.${suite} PROPERTIES RUN_SERIAL ON)
+  if(suite MATCHES "^(BadInput|Faults|Memory|OverVerbs)$")
+    set_tests_properties(apps.coarse_solve_test.${suite} PROPERTIES RUN_SERIAL ON)
+  else()
+    set_tests_properties(apps.coarse_solve_test.${suite} PROPERTIES PROCESSORS 4)
+  endif()
   if(HALOCLINE_LSAN_OPTIONS) # some start jobs under MPI, whose leaks are not ours (HaloclineMpiTest.cmake)
     set_tests_properties(apps.coarse_solve_test.${suite} PROPERTIES ENVIRONMENT LSAN_OPTIONS=detect_leaks=0)
   endif()

@@ -2,6 +2,7 @@
 // Jobs over two hosts: network namespaces with a link between them, two ranks each; shared memory within, libfabric
 // between. The link can be cut, flap or lose packets, and ranks can be killed. Needs root.
 #include <gtest/gtest.h>
+#include <halocline_test/killed_job.hpp>
 #include <halocline_test/run_command.hpp>
 #include <halocline_test/run_tests.hpp>
 #include <halocline_test/send_signal.hpp>
@@ -161,46 +162,9 @@ class strangers {
 };
 
 /// Ranks that add numbers forever, started in the background.
-class summing_job {
-  public:
-    explicit summing_job(const two_hosts& hosts) {
-        output_ = popen((hosts.on_both(rank_program + " rank hosts-adding") + " 2>&1").c_str(), "r");
-        while (std::count(pids.begin(), pids.end(), 0) > 0 && line()) {
-        }
-        if (std::count(pids.begin(), pids.end(), 0) == 0) return;
-        std::string said;
-        for (const std::string& w : words) said += w;
-        pclose(output_);
-        throw std::runtime_error("the job did not start: " + said);
-    }
-    ~summing_job() {
-        if (output_ != nullptr) pclose(output_);
-    }
-    summing_job(const summing_job&) = delete;
-    summing_job& operator=(const summing_job&) = delete;
-
-    int wait() {
-        while (line()) {
-        }
-        const int how = pclose(output_);
-        output_ = nullptr;
-        return WIFEXITED(how) ? WEXITSTATUS(how) : -1;
-    }
-
-    std::array<int, 4> pids{};
-    std::vector<std::string> failures, words;
-
-  private:
-    bool line() {
-        std::array<char, 2048> text{};
-        if (std::fgets(text.data(), text.size(), output_) == nullptr) return false;
-        int rank = -1, pid = -1;
-        if (std::sscanf(text.data(), "pid %d %d", &rank, &pid) == 2 && rank >= 0 && rank < 4) pids[rank] = pid;
-        words.emplace_back(text.data());
-        if (words.back().starts_with("failure")) failures.push_back(words.back());
-        return true;
-    }
-    FILE* output_ = nullptr;
+struct summing_job : running_job {
+    explicit summing_job(const two_hosts& hosts)
+        : running_job(4, {"sh", "-c", hosts.on_both(rank_program + " rank hosts-adding")}, 4) {}
 };
 
 double seconds_since(clock_type::time_point begin) {
@@ -262,12 +226,12 @@ TEST(HostsOverVerbs, AMixedPlanOverTwoDevicesGivesTheBitsOfSharedMemory) {
 TEST_F(Hosts, EveryRankNamesOneThatIsKilledElsewhere) {
     summing_job job(hosts);
     const auto begin = clock_type::now();
-    send_signal(job.pids[3], SIGKILL);
+    send_signal(job.ranks[3], SIGKILL);
 
     EXPECT_EQ(job.wait(), 3);
     EXPECT_LT(seconds_since(begin), 8);
     ASSERT_EQ(job.failures.size(), 3u);
-    const std::string name = "rank 3 (pid " + std::to_string(job.pids[3]) + " on " + hosts.b + ") died while";
+    const std::string name = "rank 3 (pid " + std::to_string(job.ranks[3]) + " on " + hosts.b + ") died while";
     for (const std::string& f : job.failures) EXPECT_NE(f.find(name), std::string::npos) << f;
 }
 
@@ -388,12 +352,12 @@ TEST_F(HostsThatLosePackets, GetTheSameBits) {
 
 TEST_F(Hosts, ARankThatIsStoppedIsNotDead) {
     summing_job job(hosts);
-    send_signal(job.pids[2], SIGSTOP);
+    send_signal(job.ranks[2], SIGSTOP);
     std::this_thread::sleep_for(std::chrono::milliseconds(6500)); // longer than the link may be silent
-    send_signal(job.pids[2], SIGCONT);
+    send_signal(job.ranks[2], SIGCONT);
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    for (const int pid : job.pids) EXPECT_EQ(kill(pid, 0), 0);
-    send_signal(job.pids[0], SIGKILL);
+    for (const int pid : job.ranks) EXPECT_EQ(kill(pid, 0), 0);
+    send_signal(job.ranks[0], SIGKILL);
 
     EXPECT_EQ(job.wait(), 3);
     EXPECT_EQ(job.failures.size(), 3u);

@@ -3,6 +3,7 @@
 #include <halocline.h>
 
 #include <halocline_test/allocation_counter.hpp>
+#include <halocline_test/environment_variable.hpp>
 
 #include <gtest/gtest.h>
 
@@ -308,9 +309,10 @@ TEST_F(CShells, AreMisusedByTheWrongCalls) {
 }
 
 TEST_F(CShells, TellOfStaleGhosts) {
-    setenv("HALOCLINE_CHECK", "normal", 1);
-    make(1, 1, true);
-    unsetenv("HALOCLINE_CHECK");
+    {
+        const halocline_test::environment_variable checks("HALOCLINE_CHECK", "normal");
+        make(1, 1, true);
+    }
     EXPECT_EQ(halocline_shell_require_fresh(shell_, 0), HALOCLINE_OTHER_ERROR);
     fill(0);
     exchange(0);

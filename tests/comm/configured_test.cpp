@@ -5,6 +5,7 @@
 
 #include <halocline_test/comma_locale.hpp>
 #include <halocline_test/contains.hpp>
+#include <halocline_test/environment_variable.hpp>
 #include <halocline_test/refusal.hpp>
 #include <halocline_test/run_command.hpp>
 
@@ -21,6 +22,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +31,7 @@ namespace {
 using namespace halocline;
 using namespace halocline::comm;
 using halocline_test::contains;
+using halocline_test::environment_variable;
 
 TEST(Configured, AnRdmaDeviceThatIsNamedMustBeThere) {
     job_options options;
@@ -49,16 +52,12 @@ TEST(Configured, AnRdmaDeviceThatIsNamedMustBeThere) {
 /// A config file for the duration of a test, named by $HALOCLINE_CONFIG.
 class config_file {
   public:
-    explicit config_file(const std::string& text) {
-        std::ofstream(folder_ / "job.toml") << text;
-        setenv(config::file_variable, (folder_ / "job.toml").c_str(), 1);
-    }
-    ~config_file() { unsetenv(config::file_variable); }
-    config_file(const config_file&) = delete;
-    config_file& operator=(const config_file&) = delete;
+    explicit config_file(const std::string& text) { std::ofstream(path_) << text; }
 
   private:
     halocline_test::scratch_folder folder_;
+    std::string path_ = folder_ / "job.toml";
+    environment_variable variable_{config::file_variable, path_};
 };
 
 std::string refusal_of_the_environment() {
@@ -104,9 +103,9 @@ TEST(Configured, ABadConfigFileOfOneRankIsTheErrorOfAll) {
 /// It can be opened: reading it fails.
 TEST(Configured, FilesThatDifferInThatOneCannotBeReadAreTheErrorOfAll) {
     const bool bad = launched_rank() == 1;
-    if (bad) setenv(config::file_variable, "/proc/self/mem", 1);
+    const environment_variable file(config::file_variable,
+                                    bad ? std::optional<std::string>("/proc/self/mem") : std::nullopt);
     const std::string text = halocline_test::refusal([] { const job j = job::from_environment(); });
-    unsetenv(config::file_variable);
 
     EXPECT_TRUE(text.starts_with("rank 1 on ")) << text;
     EXPECT_NE(text.find("config file '/proc/self/mem': can't be read"), std::string::npos) << text;
@@ -121,18 +120,9 @@ TEST(Configured, ConfigFilesThatDifferAreRefusedWithBothValues) {
         EXPECT_NE(text.find(part), std::string::npos) << text;
 }
 
-/// An environment variable for the duration of a test.
-struct variable {
-    const char* name;
-    variable(const char* n, const char* text) : name(n) { setenv(n, text, 1); }
-    ~variable() { unsetenv(name); }
-    variable(const variable&) = delete;
-    variable& operator=(const variable&) = delete;
-};
-
 TEST(Configured, VariablesOverrideTheFile) {
     const config_file file("[comm]\ntransports = ['ofi', 'shm']\nmay_sleep = true\nverbs_mtu = 2048\n");
-    const variable transports("HALOCLINE_COMM_TRANSPORTS", " shm, ofi ,");
+    const environment_variable transports("HALOCLINE_COMM_TRANSPORTS", " shm, ofi ,");
 
     const job_options options = configured();
 
@@ -144,18 +134,18 @@ TEST(Configured, VariablesOverrideTheFile) {
 
 TEST(Configured, TheShortVariablesOverrideTheFileAndTheLongOnesBoth) {
     const config_file file("[comm]\nnetwork = 'nosuch0'\nbootstrap = 'pmix'\n");
-    const variable network("HALOCLINE_NETWORK", "eth0"), bootstrap("HALOCLINE_BOOTSTRAP", "local");
+    const environment_variable network("HALOCLINE_NETWORK", "eth0"), bootstrap("HALOCLINE_BOOTSTRAP", "local");
     EXPECT_EQ(configured().network, "eth0");
     EXPECT_EQ(configured().bootstrap, "local");
 
-    const variable longer("HALOCLINE_COMM_NETWORK", "eth1"), also("HALOCLINE_COMM_BOOTSTRAP", "mpi");
+    const environment_variable longer("HALOCLINE_COMM_NETWORK", "eth1"), also("HALOCLINE_COMM_BOOTSTRAP", "mpi");
     EXPECT_EQ(configured().network, "eth1");
     EXPECT_EQ(configured().bootstrap, "mpi");
 }
 
 TEST(Configured, FixedOptionsStay) {
     const config_file file("[comm]\ntransprots = 1\n");
-    const variable spin("HALOCLINE_COMM_SPIN_POLLS", "17");
+    const environment_variable spin("HALOCLINE_COMM_SPIN_POLLS", "17");
     job_options options;
     options.fixed = true;
 
@@ -298,7 +288,7 @@ TEST(Configured, OtherProgramsSectionsAreLeftAlone) {
 }
 
 TEST(Configured, MisspeltVariablesAreRefusedWithTheNearest) {
-    const variable misspelt("HALOCLINE_COMM_TRANSPORT", "shm");
+    const environment_variable misspelt("HALOCLINE_COMM_TRANSPORT", "shm");
     try {
         (void)configured();
         ADD_FAILURE();
@@ -310,7 +300,7 @@ TEST(Configured, MisspeltVariablesAreRefusedWithTheNearest) {
 }
 
 TEST(Configured, AFileThatIsNamedMustBeThere) {
-    const variable missing("HALOCLINE_CONFIG", "/nowhere/job.toml");
+    const environment_variable missing("HALOCLINE_CONFIG", "/nowhere/job.toml");
     const std::string text = halocline_test::refusal<config_error>([] { (void)configured(); });
     EXPECT_NE(text.find("/nowhere/job.toml"), std::string::npos) << text;
     EXPECT_NE(text.find("No such file or directory"), std::string::npos) << text;
@@ -331,7 +321,7 @@ TEST(Configured, SizesAreReadAndShownAlikeInEveryLocale) {
 }
 
 TEST(Configured, AnEmptyNameIsNoFile) {
-    const variable empty("HALOCLINE_CONFIG", "");
+    const environment_variable empty("HALOCLINE_CONFIG", "");
     EXPECT_NO_THROW((void)configured());
 }
 

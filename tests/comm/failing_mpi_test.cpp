@@ -5,13 +5,13 @@
 
 #include <halocline/base/error.hpp>
 #include <halocline/comm/bad_input.hpp>
+#include <halocline_test/environment_variable.hpp>
 #include <halocline_test/refusal.hpp>
 #include <halocline_test/run_tests.hpp>
 
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cstdlib>
 #include <dlfcn.h>
 #include <string>
 
@@ -71,14 +71,12 @@ TEST(FailingMpi, WindowsThatCouldNotBeFreedAreStillThere) {
 
 TEST(FailingMpi, OfTwoErrorsTheUsersIsTold) {
     mpi() = {.gather_code = 17};
-    setenv("HALOCLINE_MPI", module_path.c_str(), 1);
+    const halocline_test::environment_variable module("HALOCLINE_MPI", module_path);
     const int communicator = 0;
 
     EXPECT_EQ(halocline_test::refusal<unshared_input_error>(
                   [&] { share_bad_input("--steps is negative", &communicator, sizeof communicator); }),
               "--steps is negative");
-
-    unsetenv("HALOCLINE_MPI");
 }
 
 } // namespace

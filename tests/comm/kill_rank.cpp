@@ -219,36 +219,49 @@ int compute_beside_dead(const job& j) {
     return 0;
 }
 
-/// Adds numbers for `time`, as measured by rank 0; after 100 sums rank 1 does something else for `pause`.
+/// Adds numbers until rank 0 says that it is over(); after 100 sums rank 1 does something else for `pause`.
 /// Returns 0, or 5 if a sum is wrong.
-int add_for(global_sum& sum, std::chrono::milliseconds time, std::chrono::milliseconds pause = {}) {
+template <class Over>
+int add_until(global_sum& sum, Over over, std::chrono::milliseconds pause = {}) {
     const job& j = sum.job();
-    const auto end = std::chrono::steady_clock::now() + time;
     for (double k = 0;; ++k) {
         if (k == 100 && j.rank() == 1) compute_for(pause);
-        double v[]{k + j.rank(), j.rank() == 0 && std::chrono::steady_clock::now() > end ? 1.0 : 0.0};
+        double v[]{k + j.rank(), j.rank() == 0 && over() ? 1.0 : 0.0};
         sum.sum_or_throw(v);
         if (v[0] != j.ranks() * k + j.ranks() * (j.ranks() - 1) / 2) return 5;
         if (v[1] != 0) return 0;
     }
 }
 
-int add_for(const job& j, std::chrono::milliseconds time, std::chrono::milliseconds pause = {}) {
+int add_while_rank_1_computes(const job& j) {
     global_sum sum(j, 2);
-    return add_for(sum, time, pause);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+    return add_until(
+        sum, [&] { return std::chrono::steady_clock::now() > end; }, 5 * stall);
 }
-int add_in_two_threads(const job& j, std::chrono::milliseconds time) {
+
+volatile std::sig_atomic_t signalled = 0;
+void await_signal(int) {
+    std::signal(SIGUSR1, [](int) { signalled = 1; });
+}
+bool is_signalled() { return signalled != 0; }
+
+int add_until_signalled(const job& j) {
+    global_sum sum(j, 2);
+    return add_until(sum, is_signalled);
+}
+int add_in_two_threads(const job& j) {
     global_sum one(j, 2), two(j, 2);
     int other = 0;
     std::exception_ptr failed;
     std::jthread second([&] {
         try {
-            other = add_for(two, time);
+            other = add_until(two, is_signalled);
         } catch (...) {
             failed = std::current_exception();
         }
     });
-    const int own = add_for(one, time);
+    const int own = add_until(one, is_signalled);
     second.join();
     if (failed) std::rethrow_exception(failed);
     return std::max(own, other);
@@ -410,10 +423,9 @@ int close_all_descriptors(const job& j) {
 
 /// Sleeps until shortly after a signal, then notices the death. (One that computes is spared on a busy machine.)
 [[noreturn]] int sleep_until_signalled(const job& j) {
-    static volatile std::sig_atomic_t signalled = 0;
-    std::signal(SIGUSR1, [](int) { signalled = 1; });
+    await_signal(j.rank());
     announce(j.rank());
-    while (signalled == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    while (!is_signalled()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     meet_for_ever(j);
 }
@@ -480,9 +492,9 @@ constexpr mode modes[]{
     {"computing", [](const job&) { return compute_for(std::chrono::seconds(60)), 0; }},
     {"computing-beside-dead", compute_beside_dead},
     {"paused", sleep_until_signalled, true, set_paused_grace},
-    {"add", [](const job& j) { return add_for(j, std::chrono::seconds(5)); }},
-    {"add-twice", [](const job& j) { return add_in_two_threads(j, std::chrono::seconds(5)); }},
-    {"add-and-compute", [](const job& j) { return add_for(j, std::chrono::seconds(1), 5 * stall); }},
+    {"add", add_until_signalled, false, await_signal},
+    {"add-twice", add_in_two_threads, false, await_signal},
+    {"add-and-compute", add_while_rank_1_computes},
 };
 
 /// Removes the prefixes of `name`, which select the job that the rank joins.

@@ -8,6 +8,7 @@
 #include <halocline/comm/job.hpp>
 
 #include <gtest/gtest.h>
+#include <halocline_test/environment_variable.hpp>
 #include <halocline_test/few_descriptors.hpp>
 #include <halocline_test/refusal.hpp>
 
@@ -161,7 +162,7 @@ TEST(Launch, ADeadRankOfAnotherHostIsNamedWithIt) {
 }
 
 TEST(Launch, MissingRanksAreNamedByTheLauncherThatIsAsked) {
-    setenv("HALOCLINE_FAULTS_DEADLINE_MS", "300", 1);
+    const halocline_test::environment_variable deadline("HALOCLINE_FAULTS_DEADLINE_MS", "300");
     const std::string text = joined(
         [](const std::string&) {
             wire_writer w;
@@ -173,7 +174,6 @@ TEST(Launch, MissingRanksAreNamedByTheLauncherThatIsAsked) {
                 .take();
         },
         true);
-    unsetenv("HALOCLINE_FAULTS_DEADLINE_MS");
 
     EXPECT_NE(text.find("not every rank came within 300 ms, missing: rank 1 on nodeB, while this rank waited for "
                         "every rank to join the job"),

@@ -2,12 +2,16 @@
 // Random schedules of sends and receives with wildcards, compared with a reference matcher: two plain lists per rank,
 // in the order of one global clock. The ranks (threads, or three processes over a transport) act one at a time, so
 // which message meets which receive is determined.
+#include "random_seeds.hpp"
+
 #include <halocline/comm/messenger.hpp>
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <list>
 #include <optional>
 #include <random>
@@ -18,6 +22,7 @@
 namespace {
 
 using namespace halocline::comm;
+using halocline_test::random_seeds;
 
 constexpr int ranks = 3;
 
@@ -235,7 +240,7 @@ const job& world() {
 TEST(MessengerFuzz, MatchesAsTheReferenceDoes) {
     const char* const transport = std::getenv("HALOCLINE_TEST_TRANSPORT");
     if (transport == nullptr) {
-        for (unsigned seed = 1; seed <= 12; ++seed) {
+        for (const unsigned seed : random_seeds(12)) {
             job_options options;
             options.path = seed % 2 == 0 ? path::streamed : path::direct;
             run_threads(
@@ -245,11 +250,40 @@ TEST(MessengerFuzz, MatchesAsTheReferenceDoes) {
     }
     const std::string_view name = transport;
     const unsigned seeds = name == "verbs" ? 1 : 3; // the emulated machine is slow
-    for (unsigned seed = 1; seed <= seeds; ++seed) expect_as_the_reference(world(), seed, name == "shm");
+    for (const unsigned seed : random_seeds(seeds, &world())) expect_as_the_reference(world(), seed, name == "shm");
+}
+
+/// A message with the number `i` of its sender's steps repeats the word i * ranks + sender.
+struct sent_message {
+    int to = -1, tag = 0;
+    std::size_t words = 0;
+};
+struct received_message {
+    int from, tag;
+    std::size_t bytes;
+    int word;
+};
+
+/// Each was sent to this rank, as it came, and came once. `sent`: by this rank's steps. Collective.
+void expect_were_sent(const job& j, const std::vector<sent_message>& sent,
+                      const std::vector<received_message>& received, unsigned seed) {
+    std::vector<std::vector<sent_message>> by_rank;
+    for (const std::string& all :
+         j.gather({reinterpret_cast<const char*>(sent.data()), sent.size() * sizeof(sent_message)})) {
+        std::memcpy(by_rank.emplace_back(all.size() / sizeof(sent_message)).data(), all.data(), all.size());
+    }
+    for (const received_message& r : received) {
+        ASSERT_EQ(r.word % j.ranks(), r.from) << "a message of another sender, seed " << seed;
+        sent_message& s = by_rank.at(r.from).at(r.word / j.ranks());
+        ASSERT_EQ(s.to, j.rank()) << "seed " << seed << ", step " << r.word / j.ranks() << " of rank " << r.from;
+        ASSERT_EQ(s.tag, r.tag) << "seed " << seed;
+        ASSERT_EQ(s.words * sizeof(int), r.bytes) << "seed " << seed;
+        s.to = -1; // a second time it would be wrong
+    }
 }
 
 /// Sends, receives and withdrawals by all ranks at once, and at the end a large message for each pair. What is received
-/// is whole; nothing is written into withdrawn receives.
+/// is whole, and of a message that was sent here; nothing is written into withdrawn receives.
 void expect_nobody_is_held_up(const job& j, unsigned seed, const messenger_options& options, bool withdraws_sends) {
     constexpr std::size_t steps = 400, most = 120'000 / sizeof(int), some_bytes[] = {8, 40, 500, 1500, 5000, 17'000};
     constexpr std::uint32_t last_words = 1, last_messages = 2;
@@ -261,8 +295,11 @@ void expect_nobody_is_held_up(const job& j, unsigned seed, const messenger_optio
     const auto ranks_here = static_cast<std::size_t>(j.ranks());
     std::mt19937 random(seed * 31 + static_cast<unsigned>(j.rank()));
     const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
-    const auto check = [&](std::span<const int> got, std::size_t bytes) { // a message repeats one word
-        for (const int word : got.first(bytes / sizeof(int))) ASSERT_EQ(word, got[0]) << "seed " << seed;
+    std::vector<sent_message> sent(steps);
+    std::vector<received_message> received;
+    const auto check = [&](std::span<const int> got, const message_info& info) {
+        for (const int word : got.first(info.bytes / sizeof(int))) ASSERT_EQ(word, got[0]) << "seed " << seed;
+        received.push_back({info.source, info.tag, info.bytes, got[0]});
     };
     constexpr int gone = -7;
     std::list<under_way> all;
@@ -270,6 +307,7 @@ void expect_nobody_is_held_up(const job& j, unsigned seed, const messenger_optio
     std::vector<under_way*> open;
     const auto withdraw = [&](under_way& u) {
         u.is_withdrawn = !u.request->done();
+        if (!u.is_withdrawn && !u.is_send) check(u.buffer, u.request->info());
         u.request.reset();
         if (u.is_withdrawn && !u.is_send) std::ranges::fill(u.buffer, gone);
     };
@@ -280,11 +318,13 @@ void expect_nobody_is_held_up(const job& j, unsigned seed, const messenger_optio
         const std::size_t words =
             below(3) == 0 ? 1 + below(most) : some_bytes[below(std::size(some_bytes))] / sizeof(int);
         u.buffer.assign(u.is_send ? words : most, static_cast<int>(i) * j.ranks() + j.rank());
-        if (u.is_send)
+        if (u.is_send) {
+            sent[i] = {other, tag, words};
             m.isend(*u.request, std::as_bytes(std::span(u.buffer)), other, tag);
-        else
+        } else {
             m.irecv(*u.request, std::as_writable_bytes(std::span(u.buffer)), below(4) == 0 ? any_source : other,
                     below(4) == 0 ? any_tag : tag);
+        }
         open.push_back(&u);
         for (std::size_t k = below(4); k > 0; --k) (void)m.test(*open[below(open.size())]->request);
         if (open.size() < 8 + below(30)) continue;
@@ -292,7 +332,6 @@ void expect_nobody_is_held_up(const job& j, unsigned seed, const messenger_optio
         under_way& chosen = *open[which];
         const bool must_wait = chosen.is_send && !withdraws_sends && !chosen.request->done();
         if (must_wait) continue;
-        if (!chosen.is_send && chosen.request->done()) check(chosen.buffer, chosen.request->info().bytes);
         withdraw(chosen);
         open.erase(open.begin() + static_cast<std::ptrdiff_t>(which));
     }
@@ -308,6 +347,7 @@ void expect_nobody_is_held_up(const job& j, unsigned seed, const messenger_optio
             // If its send was withdrawn after the probe, nothing may come. Withdrawing this receive then, or in the
             // middle of a message, holds up nobody either.
             for (int tests = 0; !one.done() && tests < 1000 && m.state() == status::ok; ++tests) (void)m.test(one);
+            if (one.done()) check(rest, one.info());
         }
     };
     for (under_way* u : open)
@@ -341,7 +381,7 @@ void expect_nobody_is_held_up(const job& j, unsigned seed, const messenger_optio
     if (const status s = m.wait_all(requests); s != status::ok) j.fail(s, m.pending());
     for (std::size_t r = 0; r < ranks_here; ++r)
         EXPECT_EQ(std::ranges::count(in[r], static_cast<int>(r)), static_cast<std::ptrdiff_t>(most));
-    j.barrier();
+    expect_were_sent(j, sent, received, seed);
     for (const under_way& u : all) {
         if (!u.is_withdrawn || u.is_send) continue;
         ASSERT_EQ(std::ranges::count(u.buffer, gone), static_cast<std::ptrdiff_t>(most)) << "seed " << seed;
@@ -360,7 +400,7 @@ TEST(MessengerFuzz, WithdrawalsAtAnyTimeHoldUpNobody) {
         expect_nobody_is_held_up(j, seed, options, name.empty());
     };
     if (name.empty()) {
-        for (unsigned seed = 1; seed <= 12; ++seed) {
+        for (const unsigned seed : random_seeds(12)) {
             job_options options;
             options.path = seed % 2 == 0 ? path::streamed : path::direct;
             run_threads(
@@ -369,7 +409,7 @@ TEST(MessengerFuzz, WithdrawalsAtAnyTimeHoldUpNobody) {
         return;
     }
     const unsigned seeds = name == "verbs" ? 2 : 6; // the emulated machine is slow
-    for (unsigned seed = 1; seed <= seeds; ++seed) body(world(), seed);
+    for (const unsigned seed : random_seeds(seeds, &world())) body(world(), seed);
 }
 
 } // namespace

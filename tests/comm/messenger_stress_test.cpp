@@ -2,7 +2,8 @@
 // Random programs of messages of all sizes, with wildcards, probes and several messengers and contexts, among waits of
 // every other kind. Each is correct by MPI's rules without any buffering, so it has to end; a rank that hangs ends it
 // at its deadline. A message is checked against the order in which its sender sent, and each of its words.
-// HALOCLINE_TEST_SEEDS="100 50": 50 programs from number 100 on.
+#include "random_seeds.hpp"
+
 #include <halocline/comm/channel_set.hpp>
 #include <halocline/comm/global_sum.hpp>
 #include <halocline/comm/messenger.hpp>
@@ -23,7 +24,6 @@
 #include <memory_resource>
 #include <optional>
 #include <random>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -32,6 +32,7 @@
 namespace {
 
 using namespace halocline::comm;
+using halocline_test::random_seeds;
 using buffer = std::vector<std::byte, std::pmr::polymorphic_allocator<std::byte>>;
 
 constexpr int messengers = 2, contexts = 4, tags = 3;
@@ -443,27 +444,17 @@ void run_program(const job& j, unsigned seed) {
     r.run(program(seed, j.ranks(), length));
 }
 
-struct seeds {
-    unsigned first = 1, count = 4;
-};
-seeds chosen() {
-    seeds s;
-    if (const char* const text = std::getenv("HALOCLINE_TEST_SEEDS")) std::istringstream(text) >> s.first >> s.count;
-    return s;
-}
-
 TEST(MessengerStress, CorrectProgramsEndAndGetWhatWasSent) {
-    const auto [first, count] = chosen();
     job_options options;
     options.deadline = std::chrono::seconds(60);
     if (const char* const transport = std::getenv("HALOCLINE_TEST_TRANSPORT")) {
         options.transports = {transport};
         const job j = job::from_environment(options);
-        for (unsigned seed = first; seed < first + count; ++seed) run_program(j, seed);
+        for (const unsigned seed : random_seeds(4, &j)) run_program(j, seed);
         return;
     }
     constexpr path paths[] = {path::direct, path::streamed};
-    for (unsigned seed = first; seed < first + count; ++seed) {
+    for (const unsigned seed : random_seeds(4)) {
         options.path = paths[seed % 2];
         run_threads(
             2 + static_cast<int>(seed / 2 % 5), [&](const job& j) { run_program(j, seed); }, options);

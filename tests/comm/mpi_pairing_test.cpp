@@ -4,19 +4,21 @@
 
 #include <halocline/base/error.hpp>
 #include <halocline_test/contains.hpp>
+#include <halocline_test/environment_variable.hpp>
 #include <halocline_test/refusal.hpp>
 #include <halocline_test/run_command.hpp>
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 namespace halocline::comm {
 namespace {
 
 using halocline_test::contains;
+using halocline_test::environment_variable;
 
 std::string refusal(const mpi_launch& launch) {
     return halocline_test::refusal([&] { mpi_world world(launch); });
@@ -50,11 +52,10 @@ TEST(MpiModules, AMissingOneThatTheUserNamedIsBlamedOnThat) {
 TEST(MpiModules, FoundBesideTheProgram) { EXPECT_FALSE(mpi_modules_present().empty()); }
 
 TEST(MpiModules, ModulePathComesFirst) {
-    setenv("HALOCLINE_MODULE_PATH", "/first:/second", 1);
+    const environment_variable path("HALOCLINE_MODULE_PATH", "/first:/second");
 
     const auto folders = mpi_module_folders();
 
-    unsetenv("HALOCLINE_MODULE_PATH");
     ASSERT_GE(folders.size(), 3u);
     EXPECT_EQ(folders[0], "/first");
     EXPECT_EQ(folders[1], "/second");
@@ -72,20 +73,14 @@ TEST(MpiModules, SomethingElseThanAModuleIsRefused) {
 }
 
 TEST(MpiLaunch, OpenMpiWinsOverPmi) {
-    setenv("PMI_SIZE", "3", 1);
-    setenv("OMPI_COMM_WORLD_SIZE", "4", 1);
-    const char* choice = std::getenv("HALOCLINE_MPI");
-    const std::string kept = choice ? choice : "";
-    unsetenv("HALOCLINE_MPI");
+    const environment_variable pmi("PMI_SIZE", "3"), openmpi("OMPI_COMM_WORLD_SIZE", "4");
+    const auto launch_with = [](const std::optional<std::string>& choice) {
+        const environment_variable set("HALOCLINE_MPI", choice);
+        return mpi_launch_from_environment();
+    };
 
-    const auto launch = mpi_launch_from_environment();
-    setenv("HALOCLINE_MPI", "mpich", 1);
-    const auto chosen = mpi_launch_from_environment();
-    unsetenv("HALOCLINE_MPI");
+    const auto launch = launch_with(std::nullopt), chosen = launch_with("mpich");
 
-    unsetenv("PMI_SIZE");
-    unsetenv("OMPI_COMM_WORLD_SIZE");
-    if (choice) setenv("HALOCLINE_MPI", kept.c_str(), 1);
     ASSERT_TRUE(launch);
     EXPECT_EQ(launch->module, "openmpi");
     EXPECT_EQ(launch->ranks, 4);
@@ -95,9 +90,8 @@ TEST(MpiLaunch, OpenMpiWinsOverPmi) {
 }
 
 TEST(MpiLaunch, NoLauncherIsNone) {
-    unsetenv("HALOCLINE_MPI");
-    unsetenv("PMI_SIZE");
-    unsetenv("OMPI_COMM_WORLD_SIZE");
+    const environment_variable choice("HALOCLINE_MPI", std::nullopt), pmi("PMI_SIZE", std::nullopt),
+        openmpi("OMPI_COMM_WORLD_SIZE", std::nullopt);
 
     EXPECT_FALSE(mpi_launch_from_environment());
 }

@@ -365,9 +365,31 @@ inline void expect_bad_one_sided_input_is_told(const job& j) {
     EXPECT_EQ(e.put_signal(0, some, 0, 0), status::misused) << "one byte too many";
     expect_said(e, "put() beyond the end of the neighbour's memory");
     EXPECT_EQ(e.wait(), status::misused) << "sticky";
-    exposure twice_started(j, all_ranks(j), 64, {"order"});
-    EXPECT_EQ(twice_started.complete(), status::misused);
-    expect_said(twice_started, "complete() without start()");
+    EXPECT_NE(refusal([&] {
+                  exposure(j, all_ranks(j), 8, {"negative", -1});
+              }).find("'negative': -1 signals; 0 or more are possible"),
+              std::string::npos);
+    exposure not_started(j, all_ranks(j), 64, {"order"}), not_posted(j, all_ranks(j), 64, {"order"}),
+        twice_started(j, all_ranks(j), 64, {"order"}), twice_posted(j, all_ranks(j), 64, {"order"});
+    EXPECT_EQ(not_started.complete(), status::misused);
+    expect_said(not_started, "complete() without start()");
+    EXPECT_EQ(not_posted.wait(), status::misused);
+    expect_said(not_posted, "wait() without post()");
+    twice_started.start();
+    twice_started.start();
+    EXPECT_EQ(twice_started.state(), status::misused);
+    expect_said(twice_started, "start() before complete() of the last epoch");
+    twice_posted.post();
+    twice_posted.post();
+    EXPECT_EQ(twice_posted.wait(), status::misused);
+    expect_said(twice_posted, "post() before wait() of the last epoch");
+    for (const int no_signal : {-1, 1}) {
+        exposure signalled(j, all_ranks(j), 64, {"signalled", 1}), awaited(j, all_ranks(j), 64, {"awaited", 1});
+        EXPECT_EQ(signalled.put_signal(0, {}, 0, no_signal), status::misused);
+        expect_said(signalled, "a signal was named beyond exposure_options::signals");
+        EXPECT_EQ(awaited.wait_signals(no_signal, 1), status::misused);
+        expect_said(awaited, "a signal was named beyond exposure_options::signals");
+    }
     exposure outside(j, all_ranks(j), 64, {"outside"}), early(j, all_ranks(j), 64, {"early"});
     const std::span one(some, 1);
     EXPECT_EQ(outside.put(0, one, 0), status::misused);

@@ -7,6 +7,7 @@
 #include <halocline_test/killed_job.hpp>
 #include <halocline_test/send_signal.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <string>
@@ -18,9 +19,9 @@ namespace {
 using namespace halocline_test;
 using clock_type = std::chrono::steady_clock;
 
-constexpr int limit_seconds = 100; // of jobs that take 5 s
+constexpr int limit_seconds = 100; // of jobs that take 4 s
 
-/// A job of three that adds numbers for 5 s, with some of its ranks stopped for a while.
+/// A job of three that adds numbers, with some of its ranks stopped for a while, and ends half a second after that.
 struct stopped_job {
     running_job job;
     std::vector<std::string> told, gone_on; ///< lines on stderr
@@ -33,10 +34,13 @@ struct stopped_job {
         awake_clock stopped_for;
         const clock_type::time_point begin = clock_type::now();
         for (const int r : who) send_signal(job.ranks[r], SIGSTOP);
+        std::atomic<bool> ended{false};
         std::thread resumes([&] {
             stopped_for.sleep_until(time);
             for (const int r : who) kill(job.ranks[r], SIGCONT); // unless the launcher has ended it
             stopped = clock_type::now() - begin;
+            std::this_thread::sleep_for(std::chrono::milliseconds(500));
+            if (!ended) kill(job.ranks[0], SIGUSR1);
         });
         for (std::size_t read = job.said.size(); job.line(); read = job.said.size()) {
             const std::string line = job.said.substr(read);
@@ -48,6 +52,7 @@ struct stopped_job {
                 until_told = stopped_for.passed();
             }
         }
+        ended = true;
         resumes.join();
         code = job.wait();
     }

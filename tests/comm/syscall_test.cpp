@@ -4,6 +4,7 @@
 #include <halocline/comm/clock.hpp>
 #include <halocline/comm/global_sum.hpp>
 #include <halocline/comm/messenger.hpp>
+#include <halocline/comm/one_sided.hpp>
 #include <halocline/comm/slab.hpp>
 #include <halocline/comm/window.hpp>
 
@@ -65,7 +66,22 @@ int be_rank(const std::string& mode) {
         from_slot.extract(got);
         return came && to.wait() == status::ok && to_slot.wait() == status::ok;
     };
+    exposure exposed(j, {&other, 1}, 8192, {"exposed", 1});
+    const auto exposure_step = [&](std::uint64_t step) {
+        exposed.post();
+        exposed.start();
+        return exposed.await(0) == status::ok && exposed.put(0, out.first(4096), 0) == status::ok &&
+               exposed.complete() == status::ok && exposed.wait() == status::ok &&
+               exposed.put_signal(0, out.first(64), 4096, 0) == status::ok &&
+               exposed.wait_signals(0, step) == status::ok;
+    };
     double v[3]{1, 2, 3};
+    const auto sum_in_halves = [&] {
+        sum.start(v);
+        (void)sum.test();
+        return sum.finish(v) == status::ok && sum.maximum(v) == status::ok;
+    };
+    message_info info;
     std::uint64_t k = 0;
     const auto steps = [&] {
         for (int i = 0; i < 50; ++i) {
@@ -76,6 +92,8 @@ int be_rank(const std::string& mode) {
             });
             for (const std::size_t bytes : {std::size_t{8}, std::size_t{4096}, n})
                 if (!send_and_receive(bytes)) std::_Exit(1);
+            (void)messages.probe(other, any_tag, info);
+            if (!exposure_step(k) || !sum_in_halves()) std::_Exit(1);
             if (set.wait(k) != status::ok || sum(v) != status::ok || sum({v, 1}) != status::ok || !window_step())
                 std::_Exit(1);
         }

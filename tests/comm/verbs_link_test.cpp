@@ -7,6 +7,7 @@
 #include <halocline/comm/global_sum.hpp>
 #include <halocline/comm/job.hpp>
 #include <halocline/comm/messenger.hpp>
+#include <halocline_test/environment_variable.hpp>
 #include <halocline_test/killed_job.hpp>
 #include <halocline_test/run_command.hpp>
 #include <halocline_test/send_signal.hpp>
@@ -134,9 +135,8 @@ class VerbsLink : public testing::Test {
 class exchanging_job {
   public:
     explicit exchanging_job(milliseconds link_timeout) {
-        setenv("HALOCLINE_FAULTS_LINK_TIMEOUT_MS", std::to_string(link_timeout.count()).c_str(), 1);
+        const environment_variable timeout("HALOCLINE_FAULTS_LINK_TIMEOUT_MS", std::to_string(link_timeout.count()));
         job_.emplace(2, "exchange", 2, 100);
-        unsetenv("HALOCLINE_FAULTS_LINK_TIMEOUT_MS");
         std::this_thread::sleep_for(milliseconds(1000)); // so the exchange is running
     }
     /// Ends it after the current step, and expects that all words were right.  Returns the longest step's seconds.

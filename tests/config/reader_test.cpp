@@ -2,6 +2,8 @@
 // Settings from files, variables and flags, by a table of keys. [comm] and [faults] are tested in
 // tests/comm/configured_test.cpp.
 #include <halocline_test/comma_locale.hpp>
+#include <halocline_test/environment_variable.hpp>
+#include <halocline_test/refusal.hpp>
 #include <halocline_test/run_command.hpp>
 
 #include <halocline/config/reader.hpp>
@@ -10,6 +12,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +21,7 @@ namespace {
 
 using namespace halocline;
 using config::other_sections;
+using halocline_test::environment_variable;
 
 struct run {
     int steps = 100;
@@ -64,9 +68,8 @@ class Reader : public testing::Test {
 
 TEST_F(Reader, LaterWordsOverrideEarlierOnesAndOriginsAreKept) {
     read("[hmc]\nsteps = 20\nbeta = 5.5\n[[level]]\nsteps = 3\n");
-    setenv("HALOCLINE_HMC_BETA", "5.7", 1);
+    const environment_variable beta("HALOCLINE_HMC_BETA", "5.7");
     reader_.read_environment();
-    unsetenv("HALOCLINE_HMC_BETA");
     reader_.set("hmc.hot", "true", "--hot");
 
     EXPECT_EQ(reader_.values().steps, 20);
@@ -82,17 +85,14 @@ TEST_F(Reader, LaterWordsOverrideEarlierOnesAndOriginsAreKept) {
 
 TEST_F(Reader, AShortVariableOverridesTheFileAndTheLongOneBoth) {
     read("[hmc]\ndevice = 'of the file'\n");
-    const auto device_with = [&](const char* brief, const char* full) {
-        setenv("HALOCLINE_DEVICE", brief, 1);
-        if (full != nullptr) setenv("HALOCLINE_HMC_DEVICE", full, 1);
+    const auto device_with = [&](const std::string& brief, const std::optional<std::string>& full) {
+        const environment_variable short_one("HALOCLINE_DEVICE", brief), long_one("HALOCLINE_HMC_DEVICE", full);
         reader_.read_environment();
-        unsetenv("HALOCLINE_DEVICE");
-        unsetenv("HALOCLINE_HMC_DEVICE");
         return reader_.values().device + " by " + reader_.origin("hmc.device");
     };
 
-    EXPECT_EQ(device_with("", nullptr), "of the file by " + path_ + ":2:10");
-    EXPECT_EQ(device_with("mlx5_0", nullptr), "mlx5_0 by HALOCLINE_DEVICE");
+    EXPECT_EQ(device_with("", std::nullopt), "of the file by " + path_ + ":2:10");
+    EXPECT_EQ(device_with("mlx5_0", std::nullopt), "mlx5_0 by HALOCLINE_DEVICE");
     EXPECT_EQ(device_with("mlx5_0", "mlx5_1"), "mlx5_1 by HALOCLINE_HMC_DEVICE");
 }
 
@@ -155,7 +155,7 @@ TEST_F(Reader, ARealNumberIsNoWholeOne) {
 TEST_F(Reader, AnAbbreviationIsNearWhatItStandsFor) {
     EXPECT_EQ(refused("[hmc]\ndev = 3\n"), ":2:7: unknown key '[hmc] dev'; the nearest known one is '[hmc] device'");
     EXPECT_EQ(refused("[hmc]\nhat = 3\n"), ":2:7: unknown key '[hmc] hat'; the nearest known one is '[hmc] hot'");
-    setenv("HALOCLINE_HMC_DEV", "3", 1);
+    const environment_variable abbreviated("HALOCLINE_HMC_DEV", "3");
     try {
         reader_.read_environment();
         ADD_FAILURE() << "not refused";
@@ -163,20 +163,12 @@ TEST_F(Reader, AnAbbreviationIsNearWhatItStandsFor) {
         EXPECT_NE(std::string(e.what()).find("nearest known one is 'HALOCLINE_HMC_DEVICE'"), std::string::npos)
             << e.what();
     }
-    unsetenv("HALOCLINE_HMC_DEV");
 }
 
 TEST_F(Reader, VariablesThatAreNearlyOursAreRefusedAndOthersAreNot) {
     const auto refusal_of = [&](const std::string& variable) -> std::string {
-        setenv(variable.c_str(), "3", 1);
-        std::string text = "accepted";
-        try {
-            reader_.read_environment();
-        } catch (const config_error& e) {
-            text = e.what();
-        }
-        unsetenv(variable.c_str());
-        return text;
+        const environment_variable set(variable, "3");
+        return halocline_test::refusal<config_error>([&] { reader_.read_environment(); });
     };
     const std::pair<const char*, const char*> nearly[] = {{"HALOCLINE_LEVELS_0_STEPS", "HALOCLINE_LEVEL_0_STEPS"},
                                                           {"HALOCLINE_LEVE_0_STEPS", "HALOCLINE_LEVEL_0_STEPS"},

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The patterns in docs/promises.md (a row is a promise and its tests) each name a test of this build.
+# The patterns in docs/promises.md (a row is a promise and its tests) each name a test of this build: an entry of ctest, or
+# by `entry:Suite.Test*` one in the program of an entry, which is asked for its list.
 #   cmake -DSOURCE=... -DBINARY=... -DCTEST=... [-DFORGET=name: as if no test had that name] -P promises.cmake
 cmake_minimum_required(VERSION 3.25)
 # From a folder of its own: in the build's, the list would replace the log of the run that this test belongs to.
@@ -9,6 +10,29 @@ execute_process(COMMAND ${CTEST} -N WORKING_DIRECTORY ${folder} OUTPUT_VARIABLE 
 string(REGEX MATCHALL "#[0-9]+: [^\n]+" tests "${listed}")
 list(TRANSFORM tests REPLACE "^#[0-9]+: " "")
 list(FILTER tests EXCLUDE REGEX "^${FORGET}$")
+
+# The tests in the program of the first entry that matches: Suite.Test, without parameters.
+function(list_tests_of entry variable)
+  execute_process(COMMAND ${CTEST} -N -V -R ${entry} WORKING_DIRECTORY ${folder} OUTPUT_VARIABLE shown
+                  COMMAND_ERROR_IS_FATAL ANY)
+  string(REGEX MATCH "Test command: [^\n]*" command "${shown}")
+  string(REGEX MATCH "${BINARY}/tests/[^ \"\n]*" program "${command}")
+  set(names)
+  if(program)
+    execute_process(COMMAND ${program} --gtest_list_tests OUTPUT_VARIABLE listed ERROR_QUIET)
+    string(REGEX REPLACE "[ ]+#[^\n]*" "" listed "${listed}")
+    string(REPLACE "\n" ";" lines "${listed}")
+    foreach(line IN LISTS lines)
+      if(line MATCHES "^([^ ]+)[.]$")
+        set(suite ${CMAKE_MATCH_1})
+      elseif(line MATCHES "^  ([^ ]+)$")
+        list(APPEND names ${suite}.${CMAKE_MATCH_1})
+      endif()
+    endforeach()
+  endif()
+  list(FILTER names EXCLUDE REGEX "^${FORGET}$")
+  set(${variable} ${names} PARENT_SCOPE)
+endfunction()
 
 file(STRINGS ${SOURCE}/docs/promises.md rows ENCODING UTF-8 REGEX "^\\| [^|]* \\| `[^|]*\\|$")
 list(LENGTH rows count)
@@ -21,8 +45,16 @@ foreach(row IN LISTS rows)
   string(REGEX MATCHALL "`[^`]+`" patterns "${patterns}")
   foreach(pattern IN LISTS patterns)
     string(REPLACE "`" "" pattern "${pattern}")
-    set(found ${tests})
-    list(FILTER found INCLUDE REGEX "${pattern}")
+    if(pattern MATCHES "^(.+):(.+)$")
+      list_tests_of(${CMAKE_MATCH_1} found)
+      string(REGEX MATCH "[^:]+$" test "${pattern}")
+      string(REPLACE "." "[.]" test "${test}")
+      string(REPLACE "*" ".*" test "${test}")
+      list(FILTER found INCLUDE REGEX "^${test}$")
+    else()
+      set(found ${tests})
+      list(FILTER found INCLUDE REGEX "${pattern}")
+    endif()
     if(NOT found)
       string(APPEND wrong "\n  ${pattern}")
     endif()

@@ -2,16 +2,15 @@
 // Ghosts in short runs go straight into the neighbour's field while cores are near each other, and by slot while they
 // are far apart. Costs are made up, and so is what a reading of a line tells. Ranks are threads.
 #include "padded_oracle.hpp"
+#include "row_of_ranks.hpp"
 #include "small_job.hpp"
 
-#include <halocline/comm/clock.hpp>
 #include <halocline/comm/costs.hpp>
 #include <halocline_test/allocation_counter.hpp>
 
 #include <array>
 #include <barrier>
 #include <cstdint>
-#include <random>
 #include <string>
 #include <thread>
 
@@ -165,34 +164,10 @@ TEST(AlternatingPath, NeverReadsAStaleOrLaterGhost) {
         run(ranks, [&](const comm::job& j) {
             const bool by_slot = j.rank() % 2 == 0;
             comm::assume_costs(j, made_up(false, by_slot ? always_far : never_far));
-            const int up = (j.rank() + 1) % ranks, down = (j.rank() + ranks - 1) % ranks;
-            const auto order = site_order::lexicographic({4, 1, 1, 1});
-            field<double> x(order, 12, &j.memory()), y(order, 12, &j.memory());
-            // Sites 1 and 2 are ours; 0 is a copy of the lower neighbour's 2, 3 of the upper one's 1.
-            halo::region_plan plan(j, {{up, 0, {2}}, {down, 1, {1}}}, {{down, 0, {0}}, {up, 1, {3}}},
-                                   {halo::bind(x), halo::bind(y)}, {.name = "line"});
-            std::mt19937 delays(static_cast<unsigned>(j.rank()));
-            const auto dawdle = [&] {
-                const unsigned d = delays() % 64;
-                if (d == 0) std::this_thread::yield();
-                for (std::uint64_t until = comm::ticks() + 20 * d; comm::ticks() < until;) {
-                }
-            };
-            std::uint64_t wrong = 0;
-            for (std::uint64_t k = 1; k <= 15'000; ++k) {
-                const int which = static_cast<int>((k + static_cast<std::uint64_t>(j.rank())) % 2);
-                field<double>& f = which == 0 ? x : y;
-                const auto value = [&](int rank, int site) { return static_cast<double>(k * 100) + 10 * rank + site; };
-                for (int site = 1; site <= 2; ++site)
-                    for (int c = 0; c < 12; ++c) f.at(site, c) = value(j.rank(), site);
-                plan.start(which);
-                dawdle();
-                if (k % 3 == 0) (void)plan.test();
-                ASSERT_EQ(plan.finish(), status::ok);
-                dawdle();
-                for (int c = 0; c < 12; ++c) wrong += (f.at(0, c) != value(down, 2)) + (f.at(3, c) != value(up, 1));
-            }
-            EXPECT_EQ(wrong, 0U);
+            const row_of_ranks row{j};
+            field<double> x(row_of(4), 12, &j.memory()), y(row_of(4), 12, &j.memory());
+            halo::region_plan plan(j, row.sends, row.receives, {halo::bind(x), halo::bind(y)}, {.name = "line"});
+            expect_no_stale_or_later_ghost(row, plan, x, y, 15'000);
             EXPECT_EQ(plan.statistics().path_changes, by_slot ? static_cast<std::uint64_t>(ranks - 1) : 0);
         });
     }

@@ -7,8 +7,8 @@
 #include <halocline/halo/stencil.hpp>
 
 #include "oracle.hpp"
-#include "phase_oracle.hpp"
 #include "small_job.hpp"
+#include "stencil_oracle.hpp"
 
 #include <halocline_test/allocation_counter.hpp>
 
@@ -50,44 +50,6 @@ std::vector<coordinate> steps_within(const box_stencil_options& options) {
         if (options.shape == halo::shell::box || std::ranges::count(reached.site(i), 0) >= dimensions - 1)
             all.push_back(reached.site(i));
     return all;
-}
-
-/// The lattice in one array, stepped by the definition of the stencil.
-template <int n>
-std::vector<double> by_definition(const coordinate& e, const box_stencil_options& options, int steps) {
-    const box whole{{}, e};
-    const auto reached = steps_within(options);
-    phases twists = twists_of(options);
-    for (int mu = 0; mu < dimensions; ++mu)
-        if (options.boundaries[mu] == boundary::open) twists[mu] = 1;
-    std::vector<double> u(static_cast<std::size_t>(whole.volume() * n)), next(u.size());
-    const auto at = [&](const coordinate& x, int c) { return static_cast<std::size_t>(whole.index(x) * n + c); };
-    for (std::int64_t i = 0; i < whole.volume(); ++i)
-        for (int c = 0; c < n; ++c) u[at(whole.site(i), c)] = first_value(whole.site(i), c);
-    for (int step = 0; step < steps; ++step) {
-        for (std::int64_t i = 0; i < whole.volume(); ++i)
-            for (int c = 0; c < n; ++c) {
-                double sum = 0;
-                for (const coordinate& k : reached) {
-                    coordinate y = whole.site(i);
-                    for (int mu = 0; mu < dimensions; ++mu) y[mu] += k[mu];
-                    const std::complex<double> phase = phase_at(y, e, twists);
-                    bool outside = false;
-                    for (int mu = 0; mu < dimensions; ++mu) {
-                        if (options.boundaries[mu] == boundary::open)
-                            outside = outside || y[mu] < 0 || y[mu] >= e[mu];
-                        else
-                            y[mu] = (y[mu] % e[mu] + e[mu]) % e[mu];
-                    }
-                    const int other = (c + 1) % n;
-                    sum += weight(k) *
-                           times(phase, other, [&](int m) { return outside ? outside_value(y, m) : u[at(y, m)]; });
-                }
-                next[at(whole.site(i), c)] = sum;
-            }
-        u.swap(next);
-    }
-    return u;
 }
 
 /// Number of sites whose neighbours are all available before the exchange.
@@ -142,7 +104,8 @@ void compare(const comm::job& j, const decomposition& cut, const box_stencil_opt
 
     EXPECT_EQ(std::count(visits.begin(), visits.end(), steps), local.volume()) << text;
     EXPECT_EQ(interior, without_ghosts(cut, j.rank(), options)) << text;
-    const std::vector<double> right = by_definition<n>(cut.global(), options, steps);
+    const std::vector<double> right =
+        by_definition<n>({reached, weight, first_value, outside_value}, cut.global(), options, steps);
     std::int64_t wrong = 0, not_visited = 0;
     for (std::int64_t i = 0; i < local.volume(); ++i) {
         const coordinate x = local.site(i);
@@ -165,10 +128,8 @@ void compare_random_cases(const comm::job& j, unsigned seed, int count) {
         box_stencil_options options;
         options.shape = drawn(g, 0, 3) == 0 ? halo::shell::faces : halo::shell::box;
         options.corners = drawn(g, 0, 1) == 0 ? halo::corner_route::at_once : halo::corner_route::by_dimension;
-        const bool twisted = drawn(g, 0, 1) == 0;
-        if (twisted) options.phases = random_phases(g, n % 2 == 0);
+        (void)draw_boundaries(g, options, n % 2 == 0);
         std::array<std::vector<int>, dimensions> cuts;
-        std::string text;
         for (int mu = 0; mu < dimensions; ++mu) {
             options.widths.low[mu] = drawn(g, 0, 2);
             options.widths.high[mu] = drawn(g, 0, options.widths.low[mu] == 2 ? 1 : 2);
@@ -176,15 +137,10 @@ void compare_random_cases(const comm::job& j, unsigned seed, int count) {
             cuts[mu].push_back(0);
             for (int p = 0; p < grid[mu]; ++p) cuts[mu].push_back(cuts[mu].back() + drawn(g, least, mu == 0 ? 6 : 3));
             global[mu] = cuts[mu].back();
-            options.boundaries[mu] = static_cast<boundary>(drawn(g, 0, 2));
-            if (!twisted && options.boundaries[mu] == boundary::antiperiodic)
-                options.boundaries[mu] = boundary::periodic;
-            text.append(" ").append(to_string(options.boundaries[mu]));
-            text += " (" + std::to_string(options.phases[mu].real()) + " " + std::to_string(options.phases[mu].imag()) +
-                    ")";
         }
-        text = "lattice " + lattice::to_string(global) + " grid " + lattice::to_string(grid) + " widths low " +
-               lattice::to_string(options.widths.low) + " high " + lattice::to_string(options.widths.high) + text;
+        const std::string text = "lattice " + lattice::to_string(global) + " grid " + lattice::to_string(grid) +
+                                 " widths low " + lattice::to_string(options.widths.low) + " high " +
+                                 lattice::to_string(options.widths.high) + boundaries_text(options);
         compare<n>(j, decomposition(global, cuts), options, text);
         if (testing::Test::HasFailure()) return j.abort("test failed");
     }

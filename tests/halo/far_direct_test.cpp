@@ -2,6 +2,7 @@
 // Direct messages over a network: its device writes from field to field. Ranks are processes; HALOCLINE_TEST_TRANSPORT
 // names the transport.
 #include "random_exchanges.hpp"
+#include "row_of_ranks.hpp"
 
 #include <halocline/comm/costs.hpp>
 #include <halocline/comm/global_sum.hpp>
@@ -50,8 +51,6 @@ decomposition cut_in_t(const comm::job& j, int extent = 4) {
 }
 constexpr halo::ghost_widths in_t{{0, 0, 0, 1}, {0, 0, 0, 1}};
 
-std::shared_ptr<const site_order> row_of(int sites) { return site_order::lexicographic({sites, 1, 1, 1}); }
-
 std::shared_ptr<const site_order> padded_order(const comm::job& j, const decomposition& cut) {
     return site_order::lexicographic(halo::grown(cut.local_box(j.rank()), in_t).extents);
 }
@@ -61,25 +60,6 @@ std::uint64_t writes_of(const halo::plan_statistics& s) {
     for (const comm::transport_counts& c : s.by_transport) writes += c.transport == transport() ? c.writes : 0;
     return writes;
 }
-
-/// A row of 4 sites: 1 and 2 are owned, 0 is a copy of the lower neighbour's 2, 3 of the upper one's 1.
-struct row {
-    const comm::job& j;
-    int up = (j.rank() + 1) % j.ranks(), down = (j.rank() + j.ranks() - 1) % j.ranks();
-    std::vector<halo::transfer> sends{{up, 0, {2}}, {down, 1, {1}}}, receives{{down, 0, {0}}, {up, 1, {3}}};
-
-    static double value(std::uint64_t k, int rank, int site) { return static_cast<double>(k * 100) + 10 * rank + site; }
-    void fill(field<double>& f, std::uint64_t k) const {
-        for (int site = 1; site <= 2; ++site)
-            for (int c = 0; c < f.components(); ++c) f.at(site, c) = value(k, j.rank(), site);
-    }
-    std::int64_t wrong(field<double>& f, std::uint64_t k) const {
-        std::int64_t n = 0;
-        for (int c = 0; c < f.components(); ++c)
-            n += (f.at(0, c) != value(k, down, 2)) + (f.at(3, c) != value(k, up, 1));
-        return n;
-    }
-};
 
 } // namespace
 
@@ -134,7 +114,7 @@ TEST(FarDirect, PacksNothingAndHasNoSlots) {
 
 TEST(FarDirect, TakesSourcesThatAreOtherFields) {
     const comm::job& j = the_job();
-    const row r{j};
+    const row_of_ranks r{j};
     field<double> from(row_of(4), 4, &j.memory()), to(row_of(4), 4, &j.memory());
     std::vector<halo::binding> fields{{{halo::view(from)}, {halo::view(to)}}};
     region_plan plan(j, r.sends, r.receives, fields, {.name = "apart", .path = path::direct});
@@ -149,7 +129,7 @@ TEST(FarDirect, TakesSourcesThatAreOtherFields) {
 // Without "free k" a fast rank would write the ghosts of k + 1 while a slow one reads those of k.
 TEST(FarDirect, NeverShowsAStaleOrLaterGhost) {
     const comm::job& j = the_job();
-    const row r{j};
+    const row_of_ranks r{j};
     field<double> x(row_of(4), 8, &j.memory());
     region_plan plan(j, r.sends, r.receives, {halo::bind(x)}, {.name = "line", .path = path::direct});
     std::mt19937 delays(static_cast<unsigned>(j.rank()));
@@ -186,7 +166,7 @@ TEST(FarDirect, AllocatesNothing) {
 // Two ranks that finish two exchanges in different orders, or sum in between, don't wait for each other.
 TEST(FarDirect, WritesInEveryWaitOfTheRank) {
     const comm::job& j = the_job();
-    const row r{j};
+    const row_of_ranks r{j};
     field<double> x(row_of(4), 1, &j.memory()), y(row_of(4), 1, &j.memory());
     region_plan p(j, r.sends, r.receives, {halo::bind(x)}, {.name = "p", .path = path::direct});
     region_plan q(j, r.sends, r.receives, {halo::bind(y)}, {.name = "q", .path = path::direct});
@@ -247,7 +227,7 @@ TEST(FarDirect, ValuesCountWhoseSenderHasLeft) {
 
 TEST(FarDirect, EndsThePeersWaitWhenAPlanEndsEarly) {
     const comm::job& j = the_job();
-    const row r{j};
+    const row_of_ranks r{j};
     std::optional<field<double>> x;
     x.emplace(row_of(4), 1 << 15, &j.memory()); // much more than channels take
     const std::size_t used = j.memory().used();
@@ -283,7 +263,7 @@ TEST(FarDirect, EndsThePeersWaitWhenAPlanEndsEarly) {
 // A plan that ends during an exchange destroys its field, into which a peer may still write.
 TEST(FarDirect, KeepsAFieldsMemoryUntilThePeerIsDoneWithIt) {
     const comm::job& j = the_job();
-    const row r{j};
+    const row_of_ranks r{j};
     std::optional<field<double>> x;
     x.emplace(row_of(4), 4096, &j.memory());
     std::optional<region_plan> plan;
@@ -315,7 +295,7 @@ TEST(FarDirect, KeepsAFieldsMemoryUntilThePeerIsDoneWithIt) {
 
 TEST(FarDirect, IsRefusedByNameWhereItCantBe) {
     const comm::job& j = the_job();
-    const row r{j};
+    const row_of_ranks r{j};
     const auto made = [&](std::pmr::memory_resource* memory, int sites, path wish) {
         return refusal([&] {
             // Every other site of a row goes to the next rank, so there are as many runs.

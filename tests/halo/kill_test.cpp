@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A neighbour is killed while faces go from field to field: written by a core or by a network's device, while the
 // others wait for "free" or for the writes. This program is both the tests and the ranks of their jobs.
+#include "row_of_ranks.hpp"
+
 #include <halocline/halo/region_plan.hpp>
 #include <halocline/lattice/field.hpp>
 
@@ -16,6 +18,7 @@
 #include <string>
 #include <sys/mman.h>
 #include <thread>
+#include <vector>
 
 namespace halocline_test {
 
@@ -42,12 +45,10 @@ int be_rank(std::string mode) {
         options.transports = {transport};
         if (transport == "ofi") options.ofi_provider = "tcp;ofi_rxm";
         const comm::job j = comm::job::from_environment(options);
-        // A row of 4 sites of 256 KiB, or of 4 MiB, so that a rank takes a piece sooner or later: 1 and 2 are owned, 0
-        // is a copy of the lower neighbour's 2, 3 of the upper one's 1.
-        const int up = (j.rank() + 1) % j.ranks(), down = (j.rank() + j.ranks() - 1) % j.ranks();
-        lattice::field<double> x(lattice::site_order::lexicographic({4, 1, 1, 1}), wait == "piece" ? 1 << 19 : 1 << 15,
-                                 &j.memory());
-        std::vector<halo::transfer> sends{{up, 0, {2}}, {down, 1, {1}}}, receives{{down, 0, {0}}, {up, 1, {3}}};
+        // Sites of 256 KiB, or of 4 MiB, so that a rank takes a piece sooner or later.
+        lattice::field<double> x(row_of(4), wait == "piece" ? 1 << 19 : 1 << 15, &j.memory());
+        const row_of_ranks row{j};
+        std::vector<halo::transfer> sends = row.sends, receives = row.receives;
         const bool piece = wait == "piece"; // from rank 0 only, so that rank 1 has nothing to do but to help
         if (piece) (j.rank() == 0 ? receives : sends).clear();
         if (piece) (j.rank() == 0 ? sends : receives).pop_back();

@@ -241,6 +241,9 @@ TEST(PaddedPlan, CatchesGhostsThatWereWrittenByHand) {
                       "halo 'by hand': stale ghosts of binding 0 after exchange " + std::to_string(p.epoch()) +
                           ": ghosts were written since; call start(0) and finish()");
         }
+        EXPECT_EQ(p.ensure_halo(), status::misused) << "it would have to trust the ghosts";
+        EXPECT_EQ(refusal([&] { p.finish_or_throw(); }),
+                  "halo 'by hand': ensure_halo() of ghosts that were written since their exchange");
     });
 }
 

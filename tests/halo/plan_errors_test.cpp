@@ -198,6 +198,19 @@ TEST(Plan, RefusesSitesThatTheirComponentsDoNotFill) {
               "halo 'halo': 12 bytes per site don't consist of float64");
 }
 
+TEST(Plan, RefusesMessagesOfNothing) {
+    const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
+    const auto expect_refused = [&](const plan_options& options, const std::string& expected) {
+        for (const std::string& text : refusals(2, [&](const comm::job& j) { plan(j, cut, options); }))
+            EXPECT_EQ(text, "halo 'halo': " + expected);
+    };
+
+    expect_refused({}, "0 bytes per site; say in plan_options::bytes_per_site what a site sends");
+    for (const int fields : {0, -1})
+        expect_refused({.bytes_per_site = 8, .fields = fields},
+                       std::to_string(fields) + " fields in a message: must be 1 or more");
+}
+
 TEST(Plan, TakesAFieldThatIsNullForOneWithoutStorage) {
     const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
     const lattice::field<double> x(lattice::site_order::lexicographic({4, 4, 4, 4}), 1);

@@ -129,7 +129,7 @@ class feature_counts {
     [[nodiscard]] std::string rare() const {
         std::string text;
         for (std::size_t i = 0; i < random_features.size(); ++i)
-            if (std::int64_t{10'000} * counts_[i] < std::int64_t{random_features[i].least} * plans_)
+            if (counts_[i] < std::int64_t{random_features[i].least} * plans_ / 10'000)
                 text += std::string(random_features[i].name) + ": " + std::to_string(counts_[i]) + "\n";
         return text;
     }

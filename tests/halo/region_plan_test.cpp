@@ -688,6 +688,40 @@ TEST(RegionPlan, RefusesFieldsWithoutStorage) {
     EXPECT_NE(text.find("a field is bound that has no storage"), std::string::npos) << text;
 }
 
+TEST(RegionPlan, RefusesBindingsWhoseFieldsHaveNoPartner) {
+    field<double> x(row_of(8), 1), y(row_of(8), 1);
+    const auto refused = [&](const std::vector<halo::binding>& bindings) {
+        return refusal_by_all(1, [&](const comm::job& j) {
+            region_plan plan(j, {{0, 0, {1}}}, {{0, 0, {4}}}, bindings);
+        });
+    };
+    const std::string uneven =
+        "'regions': each binding needs as many sources and destinations as the first has sources, ";
+
+    EXPECT_EQ(refused({halo::bind(x), halo::bind(y)}), "accepted");
+    EXPECT_EQ(refused({}), "'regions': no field is bound");
+    EXPECT_EQ(refused({{}}), "'regions': no field is bound");
+    EXPECT_EQ(refused({{{halo::view(x)}, {}}}), uneven + "1");
+    EXPECT_EQ(refused({{{halo::view(x)}, {halo::view(x), halo::view(y)}}}), uneven + "1");
+    EXPECT_EQ(refused({{{halo::view(x), halo::view(y)}, {halo::view(x), halo::view(y)}}, halo::bind(x)}), uneven + "2");
+}
+
+TEST(RegionPlan, RefusesTransfersWithNoRankAndTwoOfOneTag) {
+    const auto refused = [](const std::vector<transfer>& sends, const std::vector<transfer>& receives) {
+        return refusal_by_all(2, [&](const comm::job& j) {
+            field<double> x(row_of(8), 1);
+            const std::vector<transfer> none;
+            region_plan plan(j, j.rank() == 1 ? sends : none, j.rank() == 1 ? receives : none, {halo::bind(x)});
+        });
+    };
+
+    EXPECT_EQ(refused({{2, 0, {1}}}, {}), "'regions': rank 1 sends to rank 2, which is not of this job (0 to 1)");
+    EXPECT_EQ(refused({}, {{-1, 0, {1}}}),
+              "'regions': rank 1 receives from rank -1, which is not of this job (0 to 1)");
+    EXPECT_EQ(refused({{1, 7, {1}}, {1, 7, {2}}}, {{1, 7, {4}}}), "'regions': rank 1 sends to rank 1 tag 7 twice");
+    EXPECT_EQ(refused({{1, 7, {1}}}, {{1, 7, {4}}, {1, 7, {5}}}), "'regions': rank 1 receives from rank 1 tag 7 twice");
+}
+
 TEST(RegionPlan, RefusesABindingThatThereIsNot) {
     const std::string text = refusal_by_all(2, [](const comm::job& j) {
         field<double> x(row_of(8), 1);

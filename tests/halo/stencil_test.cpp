@@ -7,15 +7,15 @@
 #include <halocline/halo/stencil.hpp>
 
 #include "oracle.hpp"
-#include "phase_oracle.hpp"
 #include "small_job.hpp"
+#include "stencil_oracle.hpp"
 
 #include <halocline_test/allocation_counter.hpp>
+#include <halocline_test/environment_variable.hpp>
 
 #include <algorithm>
 #include <barrier>
 #include <cmath>
-#include <cstdlib>
 #include <optional>
 
 using namespace halocline_test;
@@ -38,46 +38,18 @@ double outside_value(const coordinate& x, int c) { return 7.0 + x[0] + 3 * x[1] 
 /// A different weight for every neighbour, so that no two can be confused.
 double weight(int mu, int k) { return 1 + 10 * mu + k; }
 
-/// The lattice in one array, stepped by the definition of the stencil.
 template <star Star>
-std::vector<double> by_definition(const coordinate& e, const stencil_options& options, int steps) {
-    constexpr int n = Star.components;
-    const std::array<boundary, dimensions>& boundaries = options.boundaries;
-    const phases twists = twists_of(options);
-    std::vector<double> u(static_cast<std::size_t>(lattice::volume(e) * n)), next(u.size());
-    const auto site = [&](const coordinate& x) {
-        return static_cast<std::size_t>(lattice::lexicographic_index(x, e) * n);
+linear_stencil definition() {
+    std::vector<coordinate> reached{{}};
+    for (int mu = 0; mu < dimensions; ++mu)
+        for (int k = 1; k <= Star.radius; ++k)
+            for (const int sign : {-1, 1}) reached.emplace_back()[mu] = sign * k;
+    const auto weight_of = [](const coordinate& step) {
+        for (int mu = 0; mu < dimensions; ++mu)
+            if (step[mu] != 0) return weight(mu, step[mu]);
+        return 1.0;
     };
-    for (std::int64_t i = 0; i < lattice::volume(e); ++i)
-        for (int c = 0; c < n; ++c) u[i * n + c] = first_value(lattice::lexicographic_coordinate(i, e), c);
-    for (int step = 0; step < steps; ++step) {
-        for (std::int64_t i = 0; i < lattice::volume(e); ++i) {
-            const coordinate x = lattice::lexicographic_coordinate(i, e);
-            for (int c = 0; c < n; ++c) {
-                const int other = (c + 1) % n;
-                double sum = u[site(x) + static_cast<std::size_t>(c)];
-                for (int mu = 0; mu < dimensions; ++mu)
-                    for (int k = -Star.radius; k <= Star.radius; ++k) {
-                        if (k == 0) continue;
-                        coordinate y = x;
-                        y[mu] += k;
-                        const bool beyond = y[mu] < 0 || y[mu] >= e[mu];
-                        if (beyond && boundaries[mu] == boundary::open) {
-                            sum += weight(mu, k) * outside_value(y, other);
-                            continue;
-                        }
-                        const std::complex<double> phase = phase_at(y, e, twists);
-                        while (y[mu] < 0) y[mu] += e[mu];
-                        y[mu] %= e[mu];
-                        sum += weight(mu, k) *
-                               times(phase, other, [&](int m) { return u[site(y) + static_cast<std::size_t>(m)]; });
-                    }
-                next[site(x) + static_cast<std::size_t>(c)] = sum;
-            }
-        }
-        u.swap(next);
-    }
-    return u;
+    return {reached, weight_of, first_value, outside_value};
 }
 
 constexpr int steps = 3;
@@ -97,7 +69,7 @@ void compare(const comm::job& j, const decomposition& cut, const stencil_options
     std::int64_t interior = 0;
     const auto kernel = [&](const auto& site) {
         for (int c = 0; c < n; ++c) {
-            double sum = site.here(c);
+            double sum = site.here((c + 1) % n);
             for (int mu = 0; mu < dimensions; ++mu)
                 for (int k = 1; k <= Star.radius; ++k)
                     sum += weight(mu, -k) * site.at(mu, -k, (c + 1) % n) + weight(mu, k) * site.at(mu, k, (c + 1) % n);
@@ -127,7 +99,7 @@ void compare(const comm::job& j, const decomposition& cut, const stencil_options
         without_ghosts *= closed ? local.extents[mu] : std::max(0, local.extents[mu] - 2 * Star.radius);
     }
     EXPECT_EQ(interior, without_ghosts) << text;
-    const std::vector<double> right = by_definition<Star>(cut.global(), options, steps);
+    const std::vector<double> right = by_definition<n>(definition<Star>(), cut.global(), options, steps);
     std::int64_t wrong = 0;
     for (std::int64_t i = 0; i < u.volume(); ++i)
         for (int c = 0; c < n; ++c)
@@ -144,25 +116,18 @@ void compare_random_cases(const comm::job& j, unsigned seed, int count) {
         coordinate global{};
         stencil_options options;
         options.self_exchange = drawn(g, 0, 3) == 0;
+        const bool twisted = draw_boundaries(g, options, Star.components % 2 == 0);
         std::array<std::vector<int>, dimensions> cuts;
-        const bool twisted = drawn(g, 0, 1) == 0;
-        if (twisted) options.phases = random_phases(g, Star.components % 2 == 0);
-        std::string text = "boundaries";
         for (int mu = 0; mu < dimensions; ++mu) {
-            options.boundaries[mu] = static_cast<boundary>(drawn(g, 0, 2));
-            if (!twisted && options.boundaries[mu] == boundary::antiperiodic)
-                options.boundaries[mu] = boundary::periodic;
             const bool exchanged = grid[mu] > 1 || options.self_exchange || twisted;
             cuts[mu].push_back(0);
             for (int p = 0; p < grid[mu]; ++p)
                 cuts[mu].push_back(cuts[mu].back() + drawn(g, exchanged ? Star.radius : 1, mu == 0 ? 9 : 5));
             global[mu] = cuts[mu].back();
-            text.append(" ").append(to_string(options.boundaries[mu]));
-            text += " (" + std::to_string(options.phases[mu].real()) + " " + std::to_string(options.phases[mu].imag()) +
-                    ")";
         }
-        text += ", lattice " + lattice::to_string(global) + " grid " + lattice::to_string(grid);
-        compare<Star>(j, decomposition(global, cuts), options, text + (options.self_exchange ? " self-exchange" : ""));
+        const std::string text = "lattice " + lattice::to_string(global) + " grid " + lattice::to_string(grid) +
+                                 boundaries_text(options) + (options.self_exchange ? " self-exchange" : "");
+        compare<Star>(j, decomposition(global, cuts), options, text);
         if (testing::Test::HasFailure()) return j.abort("test failed");
     }
 }
@@ -313,22 +278,6 @@ std::string told_of_a_face_that_was_written(const comm::job& j, const stencil_op
     }
     return "";
 }
-
-/// An environment variable for the lifetime of this object.
-class environment_variable {
-  public:
-    environment_variable(const char* name, const char* value) : name_(name) {
-        if (const char* const now = std::getenv(name)) before_ = now;
-        setenv(name, value, 1);
-    }
-    ~environment_variable() { before_ ? setenv(name_, before_->c_str(), 1) : unsetenv(name_); }
-    environment_variable(const environment_variable&) = delete;
-    environment_variable& operator=(const environment_variable&) = delete;
-
-  private:
-    const char* name_;
-    std::optional<std::string> before_;
-};
 
 TEST(Stencil, TellsOfAFieldThatWasWrittenSinceItsExchangeIfChecksAreNormalOrAbove) {
     const comm::job j = comm::job::single(small_job());

@@ -4,8 +4,10 @@
 // and, in teams, sched_yield, with which members wait for each other. This program is both the test and, with "rank",
 // the ranks.
 #include <halocline/comm/slab.hpp>
+#include <halocline/halo/packer.hpp>
 #include <halocline/halo/plan.hpp>
 #include <halocline/halo/shell_plan.hpp>
+#include <halocline/halo/unpacker.hpp>
 
 #include <halocline_test/forbid_system_calls.hpp>
 #include <halocline_test/run_tests.hpp>
@@ -47,6 +49,18 @@ path path_named(const std::string& name) {
 /// One exchange by one member of a team; false if it failed.
 using exchange = std::function<bool(team)>;
 
+/// The rest of an exchange that has been started, with all that member 0 may ask meanwhile; false if it failed.
+template <class Plan>
+bool end_exchange(Plan& p, team me) {
+    if (me.index == 0) {
+        (void)p.test();
+        (void)p.completed();
+    }
+    const bool ok = p.finish(me) == comm::status::ok;
+    if (me.index == 0) (void)p.completed();
+    return ok;
+}
+
 /// The plan's own slots, filled by the built-in copy, by a caller's function, and in place. They are never packed here.
 exchange slots(const comm::job& j, const lattice::decomposition& cut, path way) {
     struct subject {
@@ -64,16 +78,54 @@ exchange slots(const comm::job& j, const lattice::decomposition& cut, path way) 
         bool ok = true;
         for (const halo::plan_message& m : s->plan.messages()) ok = ok && (m.peer == me_in_job || m.path == way);
         s->plan.start(s->x, me);
-        ok = s->plan.finish(me) == comm::status::ok && ok;
+        ok = end_exchange(s->plan, me) && ok;
         s->plan.start(
             [s](int, std::int64_t first, std::int64_t last, std::byte* target) {
                 std::memset(target + first * components * 8, 1,
                             static_cast<std::size_t>(last - first) * components * 8);
             },
             me);
-        ok = s->plan.finish(me) == comm::status::ok && ok;
+        ok = end_exchange(s->plan, me) && ok;
         s->plan.start_filled(me);
-        return s->plan.finish(me) == comm::status::ok && ok && (me.size > 1 || s->plan.completed().size() <= 8);
+        ok = end_exchange(s->plan, me) && ok;
+        if (me.size > 1) return ok;
+        s->x.mark_written();
+        return s->plan.ensure_halo(s->x) == comm::status::ok && s->plan.ensure_halo(s->x) == comm::status::ok && ok;
+    };
+}
+
+/// The same slots, filled from plain memory, and by a packer whose messages an unpacker adds to a field.
+exchange packers(const comm::job& j, const lattice::decomposition& cut, path way) {
+    struct subject {
+        halo::plan plain, packed;
+        std::unique_ptr<halo::packer<float>> pack;
+        std::unique_ptr<halo::unpacker<float>> unpack;
+        std::vector<std::byte> values;
+        field<float> x, y;
+    };
+    const auto order = lattice::site_order::lexicographic(cut.local_box(j.rank()).extents);
+    const halo::packer_options options{
+        .components = components, .format = halo::message_format::half, .phases = {1, 1, 1, {0, 1}}};
+    const halo::plan_options plain{.bytes_per_site = components * sizeof(double), .self_exchange = true, .path = way};
+    halo::plan_options packed = plain;
+    packed.bytes_per_site = halo::packer<float>::bytes_per_site(options);
+    const auto s = std::make_shared<subject>(
+        subject{halo::plan(j, cut, plain),
+                halo::plan(j, cut, packed),
+                nullptr,
+                nullptr,
+                std::vector<std::byte>(static_cast<std::size_t>(order->volume()) * plain.bytes_per_site),
+                {order, components},
+                {order, components}});
+    s->pack = std::make_unique<halo::packer<float>>(s->packed, options, order);
+    s->unpack = std::make_unique<halo::unpacker<float>>(s->packed, halo::expansion_of(options), order);
+    return [s](team me) {
+        s->plain.start_bytes(s->values.data(), me);
+        bool ok = end_exchange(s->plain, me);
+        s->packed.start(s->pack->of(s->x), me);
+        ok = end_exchange(s->packed, me) && ok;
+        s->unpack->add(s->packed, s->y, me);
+        return ok;
     };
 }
 
@@ -96,9 +148,11 @@ exchange shells(const comm::job& j, const lattice::decomposition& cut, path way)
         bool ok = true;
         for (halo::shell_plan& p : s->plans) {
             p.start(0, me);
-            ok = p.finish(me) == comm::status::ok && ok;
+            ok = end_exchange(p, me) && ok;
             p.start_reverse(0, me);
-            ok = p.finish(me) == comm::status::ok && ok;
+            ok = end_exchange(p, me) && ok;
+            if (me.size > 1) continue;
+            ok = p.ensure_halo() == comm::status::ok && p.ensure_halo() == comm::status::ok && ok;
         }
         return ok;
     };
@@ -134,9 +188,9 @@ exchange regions(const comm::job& j, const lattice::decomposition& cut, path way
                                                      halo::region_plan_options{.format = halo::message_format::half});
     return [s](team me) {
         s->plan->start(0, me);
-        const bool ok = s->plan->finish(me) == comm::status::ok;
+        const bool ok = end_exchange(*s->plan, me);
         s->rounded->start(0, me);
-        return s->rounded->finish(me) == comm::status::ok && ok;
+        return end_exchange(*s->rounded, me) && ok;
     };
 }
 
@@ -166,7 +220,7 @@ int be_rank(const std::string& what, const std::string& way, int members, const 
     options.spin_polls = std::numeric_limits<int>::max(); // other load must not push a wait beyond its budget
     const comm::job j = comm::job::from_environment(options);
     const auto cut = lattice::decomposition::even(global, {1, 1, 1, j.ranks()});
-    const auto make = what == "plan" ? slots : what == "shell" ? shells : regions;
+    const auto make = what == "plan" ? slots : what == "packer" ? packers : what == "shell" ? shells : regions;
     const exchange exchange_once = make(j, cut, path_named(way));
     const int steps = members > 1 ? 5 : 10;
     meeting point(members);
@@ -212,6 +266,11 @@ INSTANTIATE_TEST_SUITE_P(Members, BetweenStartAndFinish, testing::Values(1, 2));
 TEST_P(BetweenStartAndFinish, PlansMakeNoSystemCalls) {
     for (const path way : {path::direct, path::streamed, path::joint})
         EXPECT_EQ(run("plan", way, GetParam()), 10) << to_string(way);
+}
+
+TEST_P(BetweenStartAndFinish, PackersMakeNoSystemCalls) {
+    for (const path way : {path::direct, path::streamed, path::joint})
+        EXPECT_EQ(run("packer", way, GetParam()), 10) << to_string(way);
 }
 
 TEST_P(BetweenStartAndFinish, ShellPlansMakeNoSystemCalls) {

@@ -5,6 +5,7 @@
 
 #include <halocline/lattice/gauge_file.hpp>
 #include <halocline/lattice/random.hpp>
+#include <halocline_test/run_command.hpp>
 
 #include <gtest/gtest.h>
 #include <zlib.h>
@@ -14,11 +15,9 @@
 #include <cmath>
 #include <complex>
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 namespace halocline_test {
@@ -176,18 +175,13 @@ inline std::string milc(bool big, bool with_checksum = true, std::uint32_t order
 class temporary_file {
   public:
     explicit temporary_file(const std::string& content = {}) {
-        static int count = 0;
-        const std::string name = "halocline_gauge_" + std::to_string(getpid()) + "_" + std::to_string(count++);
-        path_ = (std::filesystem::temp_directory_path() / name).string();
         std::ofstream(path_, std::ios::binary).write(content.data(), static_cast<std::streamsize>(content.size()));
     }
-    ~temporary_file() { std::filesystem::remove(path_); }
-    temporary_file(const temporary_file&) = delete;
-    temporary_file& operator=(const temporary_file&) = delete;
     [[nodiscard]] const std::string& path() const { return path_; }
 
   private:
-    std::string path_;
+    halocline_test::scratch_folder folder_;
+    std::string path_ = folder_ / "links";
 };
 
 inline const box whole{{0, 0, 0, 0}, extents};

@@ -22,7 +22,8 @@ foreach(line IN LISTS lines)
   list(REMOVE_DUPLICATES sees_${layer})
   list(APPEND layers ${layer})
 
-  file(GLOB_RECURSE sources RELATIVE ${SOURCE} ${SOURCE}/${layer}/*.hpp ${SOURCE}/${layer}/*.cpp ${SOURCE}/${layer}/*.h)
+  file(GLOB_RECURSE sources RELATIVE ${SOURCE}
+       ${SOURCE}/${layer}/*.hpp ${SOURCE}/${layer}/*.cpp ${SOURCE}/${layer}/*.h ${SOURCE}/${layer}/*.c)
   foreach(source IN LISTS sources)
     file(STRINGS ${SOURCE}/${source} includes REGEX "^#include [<\"]halocline/[a-z]+/")
     foreach(include IN LISTS includes)

@@ -77,6 +77,30 @@ TEST(Demo, NotConvergedIsExitCodeOneAndStillWritesJson) {
     EXPECT_GT(double(result["true_relative_residual"]), 1e-10);
 }
 
+/// With a tolerance beyond the last digit, which no solve reaches.
+TEST(Demo, KeysOfTheSolverAndItsSmootherAreInForce) {
+    const scratch_folder scratch;
+    const std::string gauge = scratch / "4444.ildg";
+    write_smooth(gauge, {4, 4, 4, 4});
+    const auto with = [&](const std::string& keys) {
+        return solve([&](const std::string& a) { return "env " + keys + " " + on_ranks(1, a); },
+                     "--m0 0.1 --blocks 2.2.2.2 --setup 0 --vectors 4 --tol 1e-200 --gauge " + gauge, 1);
+    };
+    const std::string short_cycles = "HALOCLINE_SOLVER_RESTART_LENGTH=2 ", two = "HALOCLINE_SOLVER_MAX_RESTARTS=2 ";
+
+    const json plain = with(short_cycles + two), more = with(short_cycles + "HALOCLINE_SOLVER_MAX_RESTARTS=3"),
+               swept = with(short_cycles + two + "HALOCLINE_LEVEL_0_SWEEPS=4"),
+               stepped = with(short_cycles + two + "HALOCLINE_LEVEL_0_BLOCK_STEPS=1"),
+               stopped = with("HALOCLINE_SOLVER_RESTART_LENGTH=20 HALOCLINE_SOLVER_STAGNATION_STOP=true");
+
+    EXPECT_EQ(plain["outer_iterations"], 4);
+    EXPECT_EQ(plain["status"], "max_iterations");
+    EXPECT_EQ(more["outer_iterations"], 6);
+    EXPECT_LT(double(swept["true_relative_residual"]), double(plain["true_relative_residual"]));
+    EXPECT_GT(double(stepped["true_relative_residual"]), double(plain["true_relative_residual"]));
+    EXPECT_EQ(stopped["status"], "stagnated");
+}
+
 TEST(Demo, SaysThatATightToleranceMayBeOutOfReach) {
     const std::string quick = "--max-iterations 1 --setup 0 --vectors 4 --tol ";
 
@@ -266,6 +290,39 @@ TEST(Demo, DryRunPrintsTheCutAndStops) {
     EXPECT_FALSE(std::filesystem::exists("not-written.json"));
     EXPECT_NE(run.out.find("rank grid      1.1.2.2"), std::string::npos) << run.out;
     EXPECT_EQ(run.out.find("outer iterations"), std::string::npos);
+}
+
+// Between two ranks of 8.8.8.2 sites lie 512, at 96 bytes: 48 KiB each way. Dealt to the nodes alternately, in
+// lexicographic order all four pairs cross.
+TEST(Demo, PlacesItsRanksByNodesUnlessToldOtherwise) {
+    const auto ordered = [](const std::string& order) {
+        return [order](const std::string& arguments) {
+            return bin + "/halocline-run -n 4 -- sh -c 'HALOCLINE_NODE=$((HALOCLINE_RANK % 2)) " +
+                   "HALOCLINE_LATTICE_RANK_ORDER=" + order + " exec " + bin + "/coarse_solve --mpi 1.1.1.4 " +
+                   "--blocks 2.2.2.2 " + arguments + "'";
+        };
+    };
+    const auto by_nodes = run_command(ordered("nodes")("--dry-run")),
+               lexicographic = run_command(ordered("lexicographic")("--dry-run"));
+    if (by_nodes.err.find("no transport") != std::string::npos)
+        GTEST_SKIP() << "nothing that joins nodes: " << by_nodes.err;
+    const auto usual = run_command(bin + "/halocline-run -n 4 -- sh -c 'HALOCLINE_NODE=$((HALOCLINE_RANK % 2)) exec " +
+                                   bin + "/coarse_solve --mpi 1.1.1.4 --blocks 2.2.2.2 --dry-run'");
+
+    EXPECT_NE(by_nodes.out.find("rank order     by nodes; of a fine exchange 192.0 KiB travel between the 2 nodes "
+                                "(lexicographic order: 384.0, by nodes: 192.0)\n"),
+              std::string::npos)
+        << by_nodes.out << by_nodes.err;
+    EXPECT_NE(lexicographic.out.find("rank order     lexicographic over the rank grid, x fastest; of a fine exchange "
+                                     "384.0 KiB travel between the 2 nodes"),
+              std::string::npos)
+        << lexicographic.out << lexicographic.err;
+    EXPECT_EQ(usual.out, by_nodes.out);
+
+    const std::string quick = "--setup 0 --vectors 4 --max-iterations 3";
+    const json dealt = solve(ordered("nodes"), quick, 1);
+    EXPECT_NE(dealt["transport"], "shm");
+    expect_same_bits(dealt, solve(ordered("lexicographic"), quick, 1), "in another order of the ranks");
 }
 
 /// KiB that rank 0 sends in a coarse exchange, the last column of its row.

@@ -24,7 +24,7 @@ void check_reference(const reference_case& c) {
         const json r = solve(ranks(n), "--gauge " + path + " " + c.arguments);
 
         EXPECT_TRUE(r["converged"]);
-        EXPECT_NEAR(r["plaquette"], c.plaquette, 1e-9);
+        EXPECT_NEAR(r["plaquette"], c.plaquette, 1e-10 * c.plaquette);
         EXPECT_NEAR(r["operator_ones_norm"], c.ones_norm, 1e-10 * c.ones_norm);
         EXPECT_LE(std::abs(number(r["operator_ones_inner"]) - c.ones_inner), 1e-10 * std::abs(c.ones_inner));
         EXPECT_NEAR(r["solution_norm"], c.x_norm, c.solution_tolerance * c.x_norm);

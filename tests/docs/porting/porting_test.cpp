@@ -5,6 +5,7 @@
 
 #include <halocline/comm/slab.hpp>
 #include <halocline/comm/window.hpp>
+#include <halocline_test/environment_variable.hpp>
 #include <halocline_test/passage.hpp>
 #include <halocline_test/run_tests.hpp>
 
@@ -74,8 +75,7 @@ extents rank_grid() {
 
 class PortingExamples : public testing::TestWithParam<const char*> {
   protected:
-    PortingExamples() { ::setenv("HALOCLINE_COMM_TRANSPORTS", GetParam(), 1); }
-    ~PortingExamples() override { ::unsetenv("HALOCLINE_COMM_TRANSPORTS"); }
+    halocline_test::environment_variable transports{"HALOCLINE_COMM_TRANSPORTS", GetParam()};
 };
 
 TEST_P(PortingExamples, AProgramsOwnPaddedArraysHaveTheBitsOfMpi) {

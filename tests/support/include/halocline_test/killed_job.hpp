@@ -59,7 +59,7 @@ constexpr std::chrono::milliseconds paused_grace(5000);
 /// The promised time; and what a heavily loaded machine may take, still far from the 15 s after which waits end anyway.
 constexpr auto promised = std::chrono::seconds(1), under_load = std::chrono::seconds(8);
 
-/// A job of such ranks under halocline-run.
+/// A job of such ranks.
 struct running_job {
     pid_t launcher = -1;
     FILE* output = nullptr;
@@ -68,13 +68,21 @@ struct running_job {
     std::vector<std::string> last_words; ///< from watchdogs, on behalf of ranks that could not report
     std::string said;                    ///< all lines so far
 
-    /// Returns when `announced` ranks have announced themselves; the launcher ends them after `limit_seconds`, or later
-    /// over verbs: that device may be in an emulated machine.
-    /// Err: std::runtime_error: they did not announce themselves.
+    /// By halocline-run, which ends them after `limit_seconds`, or later over verbs: that device may be in an emulated
+    /// machine. Otherwise as below.
     running_job(int n, const std::string& mode, std::size_t announced, int limit_seconds = 15)
+        : running_job(n,
+                      {launcher_program(), "-n", std::to_string(n), "--timeout",
+                       std::to_string(mode.starts_with("verbs-") ? std::max(limit_seconds, 100) : limit_seconds), "--",
+                       this_program(), "rank", mode},
+                      announced) {}
+    /// By this command. Returns when `announced` ranks have announced themselves.
+    /// Err: std::runtime_error: they did not announce themselves.
+    running_job(int n, const std::vector<std::string>& command, std::size_t announced)
         : ranks(static_cast<std::size_t>(n), -1) {
-        const std::string limit =
-            std::to_string(mode.starts_with("verbs-") ? std::max(limit_seconds, 100) : limit_seconds);
+        std::vector<char*> words;
+        for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
+        words.push_back(nullptr);
         int pipe_ends[2];
         if (pipe(pipe_ends) != 0) std::abort();
         launcher = fork();
@@ -83,8 +91,7 @@ struct running_job {
             dup2(pipe_ends[1], STDERR_FILENO);
             ::close(pipe_ends[0]);
             ::close(pipe_ends[1]);
-            execl(launcher_program().c_str(), launcher_program().c_str(), "-n", std::to_string(n).c_str(), "--timeout",
-                  limit.c_str(), "--", this_program().c_str(), "rank", mode.c_str(), nullptr);
+            execvp(words[0], words.data());
             _exit(127);
         }
         ::close(pipe_ends[1]);
