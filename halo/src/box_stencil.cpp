@@ -50,6 +50,18 @@ void check_set(const std::string& who, std::vector<int> set, int fields) {
 
 } // namespace
 
+bool is_its_own_neighbour(const box_stencil_options& o, const lattice::coordinate& global, int mu) {
+    return global[mu] == 1 && o.boundaries[mu] == lattice::boundary::periodic && o.phases[mu] == 1.0;
+}
+
+box_stencil_options with_widths(box_stencil_options o, const lattice::coordinate& global) {
+    if (o.widths != box_stencil_options::by_extents) return o;
+    o.widths = {};
+    for (int mu = 0; mu < dimensions; ++mu)
+        if (is_its_own_neighbour(o, global, mu)) o.widths.low[mu] = o.widths.high[mu] = 0;
+    return o;
+}
+
 box_parts parts_of(const comm::job& j, const lattice::decomposition& cut, const box_stencil_options& options) {
     const std::string who = "stencil '" + options.name + "': ";
     j.agree("the fields of stencil '" + options.name + "'",

@@ -106,6 +106,11 @@ void packer<T>::refuse_components(const site_shape& given) const {
                       std::to_string(options_.components));
 }
 template <class T>
+void packer<T>::refuse_element(const comm::element_type& given) const {
+    throw input_error("packer for halo '" + name_ + "': it was given a field of " + comm::to_string(given) +
+                      ", and was made for fields of " + comm::to_string(comm::element_type_of<T>()));
+}
+template <class T>
 void packer<T>::refuse_order() const {
     throw input_error("packer for halo '" + name_ +
                       "': it was given a field in another site order than it was made "

@@ -42,11 +42,11 @@ struct verdict {
 
 /// What an end knows about a message.
 struct message_outline {
-    std::size_t bytes = 0;        ///< that it sends
-    std::int64_t runs = 0;        ///< of contiguous bytes, in what it sends
+    std::size_t bytes = 0;        ///< that it sends, or that arrives, if that is more
+    std::int64_t runs = 0;        ///< of contiguous bytes, in the same direction
     double shared_lines = 0;      ///< of its own, in which ghosts lie next to owned sites
     comm::written_lines filled{}; ///< of its own, by what arrives; none: unknown
-    bool in_runs = false;         ///< would it fill a slot by short runs?
+    bool in_runs = false;         ///< are runs so short that they would fill a slot one by one?
 };
 
 /// Direct or packed, for the message between this rank and a peer. Direct if both ends choose it. An end chooses direct

@@ -1,4 +1,4 @@
-# exchanges of 2 ranks with and without a CRC32C after each message; --seconds S
+# exchanges of 2 ranks with and without a checksum after each message; --seconds S
 programs=(bench_checksum)
 packages=bench
 quickest=(--seconds 1)

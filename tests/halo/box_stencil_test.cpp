@@ -175,7 +175,7 @@ TEST(BoxStencil, ReachesOnlyTheDimensionsThatALatticeHas) {
 TEST(BoxStencil, HasNoGhostsByDefaultInDimensionsOfOneSite) {
     const auto cut = decomposition::even({6, 4, 1, 1}, {2, 1, 1, 1});
     run(2, [&](const comm::job& j) {
-        const halo::box_stencil<double> s(j, cut);
+        const halo::box_stencil<double> s(j, cut, {.in_place = true});
         EXPECT_EQ(s.field(0).order().extents(), (coordinate{3 + 2, 4 + 2, 1, 1}));
         int interior = 0;
         halo::box_stencil<double> t(j, cut);
@@ -184,6 +184,42 @@ TEST(BoxStencil, HasNoGhostsByDefaultInDimensionsOfOneSite) {
         t.finish_or_throw();
         EXPECT_EQ(interior, 1 * 2);
     });
+    run(1, [&](const comm::job& j) { // but where another site, or another value, lies beyond that one
+        const halo::box_stencil<double> s(j, decomposition::even({6, 1, 1, 1}, {1, 1, 1, 1}),
+                                          {.boundaries = {boundary::periodic, boundary::open, boundary::antiperiodic}});
+        EXPECT_EQ(s.field(0).order().extents(), (coordinate{6 + 2, 1 + 2, 1 + 2, 1}));
+    });
+}
+
+TEST(BoxStencil, ANeighbourAlongADimensionOfOneSiteIsTheSiteItself) {
+    const auto cut = decomposition::even({1, 4, 1, 1}, {1, 2, 1, 1});
+    run(2, [&](const comm::job& j) {
+        halo::box_stencil<double> s(j, cut, {.checks = check_level::normal});
+        for (int y = 0; y < 2; ++y) s.field(0).at(s.index({0, 2 * j.rank() + y, 0, 0}), 0) = 1 + 2 * j.rank() + y;
+        s.apply(0, [](const auto& n) {
+            EXPECT_EQ(n.at({1, 0, -1, 1}), n.here());
+            EXPECT_EQ(n.at(3, 1), n.here());
+            EXPECT_EQ(n.at({-1, 1, 0, 0}), n.at(1, 1));
+            EXPECT_NE(n.at(1, 1), n.here());
+        });
+    });
+}
+
+TEST(BoxStencil, CatchesAKernelThatReachesBeyondTheWidths) {
+    const comm::job j = comm::job::single(small_job());
+    halo::box_stencil<double> s(j, decomposition::even({6, 4, 1, 1}, {1, 1, 1, 1}),
+                                {.widths = {{1, 0, 0, 0}, {2, 1, 0, 0}}, .checks = check_level::normal});
+    const auto said = [&](const coordinate& steps) {
+        s.start(0);
+        const std::string text =
+            refusal<error>([&] { s.for_interior(halo::sequential([&](const auto& n) { (void)n.at(steps); })); });
+        s.finish_or_throw();
+        return text;
+    };
+    EXPECT_EQ(said({2, 1, 1, -1}), "accepted");
+    EXPECT_EQ(said({-2, 0, 0, 0}), "stencil 'stencil': the kernel reads a site -2.0.0.0 away, beyond the widths low "
+                                   "1.0.0.0 high 2.1.0.0");
+    EXPECT_NE(said({0, -1, 0, 0}), "accepted");
 }
 
 TEST(BoxStencil, RunsTheKernelOfAStar) {
@@ -505,6 +541,9 @@ TEST_P(BoxStencilInPlace, UpdatesOneParityAfterTheOther) {
                 wrong += visits[static_cast<std::size_t>(at)] != sweeps;
             }
             EXPECT_EQ(wrong, 0);
+            EXPECT_EQ(s.halo_plan_in_place(1).epoch(), static_cast<std::uint64_t>(sweeps));
+            EXPECT_EQ(refusal([&] { (void)s.halo_plan_in_place(2); }),
+                      "stencil 's': no plan updates sites of parity 2 in place");
             s.start_in_place(0, 0);
             s.finish_or_throw();
             const coordinate odd =

@@ -238,6 +238,20 @@ TEST(Packer, PacksMemoryOfTheProgramsOwn) {
     }
 }
 
+TEST(Packer, RefusesMemoryOfAnotherTypeOfTheSameSize) {
+    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+    const halo::plan p(comm::job::single(), cut, {.bytes_per_site = 8, .self_exchange = true});
+    const halo::packer<float> pack(p, {.components = 2});
+    const auto order = lattice::site_order::lexicographic(cut.local_box(0).extents);
+    std::vector<std::int32_t> values(4 * 4 * 4 * 4 * 2);
+    const lattice::field<std::int32_t> x(order, 2);
+
+    EXPECT_EQ(refusal([&] { (void)pack.of(halo::source_of(x)); }),
+              "packer for halo 'halo': it was given a field of int32, and was made for fields of float32");
+    EXPECT_EQ(refusal([&] { (void)pack.of(halo::source_of(halo::view(values.data(), order, 2))); }), "accepted")
+        << "its type is not known";
+}
+
 TEST(Packer, WritesRealsThatAreProjectedAlready) {
     const alone one;
     const auto x = filled<float>(one.order, one.cut.local_box(0), one.cut.global());

@@ -206,9 +206,6 @@ TEST(Plan, RefusesMessagesOfNothing) {
     };
 
     expect_refused({}, "0 bytes per site; say in plan_options::bytes_per_site what a site sends");
-    for (const int fields : {0, -1})
-        expect_refused({.bytes_per_site = 8, .fields = fields},
-                       std::to_string(fields) + " fields in a message: must be 1 or more");
 }
 
 TEST(Plan, TakesAFieldThatIsNullForOneWithoutStorage) {

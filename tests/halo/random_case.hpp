@@ -260,7 +260,7 @@ inline padded_case random_padded_case(std::mt19937& g, int ranks, bool may_be_di
     o.shape = one_in(g, 3) ? halo::shell::faces : halo::shell::box;
     o.corners = static_cast<halo::corner_route>(drawn(g, 0, 2));
     o.reverse = one_in(g, large ? 2 : 4);
-    o.checks = one_of(g, std::array{check_level::off, check_level::light, check_level::normal});
+    o.checks = one_of(g, std::array{check_level::off, check_level::light, check_level::normal, check_level::comm});
     padded_case c{.cut = place.cut, .options = o, .components = {}, .text = {}};
     c.order = drawn(g, 0, 2);
     c.lane_width = one_of(g, std::array{1, 2, 4, 8, 16});
@@ -284,7 +284,8 @@ inline padded_case random_padded_case(std::mt19937& g, int ranks, bool may_be_di
     // direct, streamed and joint can only be asked for where they are possible
     const halo::path way = one_of(g, std::array{halo::path::automatic, halo::path::packed, halo::path::direct,
                                                 halo::path::streamed, halo::path::joint});
-    const bool possible = way == halo::path::packed || (c.in_slab == 1 && may_be_direct && !rounded);
+    const bool sealed = o.checks == check_level::comm;
+    const bool possible = way == halo::path::packed || (c.in_slab == 1 && may_be_direct && !rounded && !sealed);
     c.options.path = possible ? way : halo::path::automatic;
     c.text = std::string(to_string(o.layout)) +
              (o.shape == halo::shell::box ? ", box, corners " + std::string(to_string(o.corners)) : ", faces") +

@@ -36,6 +36,19 @@ TEST(SentField, IsFreshUntilItIsWrittenOrAnotherExchangeStarts) {
     EXPECT_EQ(sums, 2) << "read the field for nothing";
 }
 
+TEST(SentField, GoesByItsValuesWhereItCantBeMarked) {
+    const int x = 0;
+    const auto why = [&](const sent_field& sent, std::uint64_t version, std::uint64_t sum) {
+        const char* text = sent.why_stale(&x, version, 3, [&] { return sum; });
+        return std::string(text ? text : "");
+    };
+
+    EXPECT_EQ(why(sent_field(&x, 0, 3, 99), 7, 99), "") << "sent as memory, asked for as a field";
+    EXPECT_EQ(why(sent_field(&x, 7, 3, 99), 0, 99), "") << "and the reverse";
+    EXPECT_EQ(why(sent_field(&x, 0, 3, 99), 7, 98), "was written since, without mark_written()");
+    EXPECT_FALSE(sent_field(&x, 0, 3, 99).is_fresh(&x, 0, 3)) << "ensure_halo() knows only marks";
+}
+
 TEST(SentField, IsNeverAFieldWithoutStorage) {
     const lattice::field<double> none;
     const sent_field nothing;

@@ -134,7 +134,7 @@ TEST_P(StencilsOfTeams, StarsGiveTheBitsOfOneThread) {
              {{3, 3, 3, 4}, {1, 1, 1, 2}, {.boundaries = {antiperiodic, periodic, periodic, antiperiodic}}},
              {{64, 1, 1, 1}, {2, 1, 1, 1}, {}},
              {{16, 24, 1, 1}, {1, 1, 1, 1}, {.boundaries = {open, open}}}})
-        run(lattice::volume(c.grid), [&](const comm::job& j) {
+        run(static_cast<int>(lattice::volume(c.grid)), [&](const comm::job& j) {
             const auto cut = decomposition::even(c.extents, c.grid);
             SCOPED_TRACE(lattice::to_string(c.extents));
             compare_stars<double, halo::star{}>(j, cut, c.options, members);

@@ -169,7 +169,7 @@ std::vector<option_key> fault_keys() {
         milliseconds_key<job_options>({"faults", "link_timeout_ms", "longest silence of the link to another host"},
                                       &job_options::link_timeout, link_timeouts_ms.lowest, link_timeouts_ms.highest),
         switch_key<job_options>(
-            {"faults", "checksum", "a CRC32C behind each message of a halo, compared before its ghosts are read"},
+            {"faults", "checksum", "a checksum behind each message of a halo, compared before its ghosts are read"},
             &job_options::checksums),
     };
 }

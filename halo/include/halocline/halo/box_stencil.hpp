@@ -52,8 +52,10 @@ struct box_stencil_options {
     /// parities don't alternate across its edge.
     bool in_place = false;
     /// How far the stencil reaches; 0 in dimensions where it does not, such as the last two of a 2-D stencil. By default
-    /// one site in each dimension in which the lattice has more than one.
-    ghost_widths widths = one_where_extended;
+    /// one site. Where the lattice has one site, and what lies beyond it is that site itself, ghosts are left out then.
+    ghost_widths widths = by_extents;
+    /// Stands for the default of `widths`.
+    static constexpr ghost_widths by_extents{{-1, -1, -1, -1}, {-1, -1, -1, -1}};
     /// Periodic by default. Beyond an open edge lie the values of box_stencil::set_outside(), which are 0 at first.
     /// Beyond an antiperiodic one the field changes its sign.
     std::array<lattice::boundary, lattice::dimensions> boundaries{};
@@ -113,7 +115,7 @@ class box_neighbourhood {
     box_neighbourhood(const run& r, const T* here, std::int64_t i) : run_(r), here_(here), i_(i) {}
     /// Values from this site to the one `steps` away.
     [[nodiscard]] std::int64_t away(const lattice::coordinate& steps) const {
-        return steps[0] * Components + steps[1] * run_.step[1] + steps[2] * run_.step[2] + steps[3] * run_.step[3];
+        return steps[0] * run_.step[0] + steps[1] * run_.step[1] + steps[2] * run_.step[2] + steps[3] * run_.step[3];
     }
 
     const run& run_;
@@ -122,7 +124,7 @@ class box_neighbourhood {
 };
 
 /// What a kernel sees with checks. require.field(f) throws if there is no such field, require.neighbours(f) if the
-/// kernel may not read neighbours in it.
+/// kernel may not read neighbours in it, require.reach(steps) if it reaches too far.
 template <class T, int Components, class Require>
 class checked_box_neighbourhood : public box_neighbourhood<T, Components> {
     using unchecked = box_neighbourhood<T, Components>;
@@ -132,12 +134,14 @@ class checked_box_neighbourhood : public box_neighbourhood<T, Components> {
         : unchecked(n), require_(require), field_(field) {}
 
     [[nodiscard]] T at(const lattice::coordinate& steps, int c = 0) const {
+        require_.reach(steps);
         if (field_ >= 0) require_.neighbours(field_);
         return unchecked::at(steps, c);
     }
     [[nodiscard]] T at(std::integral auto mu, int k, int c = 0) const {
-        if (field_ >= 0) require_.neighbours(field_);
-        return unchecked::at(mu, k, c);
+        lattice::coordinate steps{};
+        steps[mu] = k;
+        return at(steps, c);
     }
     [[nodiscard]] checked_box_neighbourhood of(int f) const {
         require_.field(f);
@@ -202,7 +206,8 @@ class box_stencil {
     void start(std::span<const int> fields, team t = {});
     /// Starts an update of field(i) in place, on the sites of this parity (of the global coordinate, 0 or 1): sends the
     /// sites of the other one. The loops then visit only sites of `parity`, and the kernel writes them into the same
-    /// field, such as s.field(i).data()[n.index()]. A sweep of Gauss-Seidel is one update of each parity.
+    /// field, such as s.field(i).data()[n.index()]. A sweep of Gauss-Seidel is one update of each parity. As before any
+    /// start(), a team needs a barrier between them.
     /// Pre: of field(i) the kernel reads its own site and sites of the other parity, an odd number of steps away.
     /// Err: as start(i); input_error for another parity, or without box_stencil_options::in_place.
     void start_in_place(int i, int parity, team t = {});
@@ -242,7 +247,10 @@ class box_stencil {
 
     /// The plan that exchanges so many fields at once.
     /// Err: input_error: box_stencil_options::together has no set of that size.
-    [[nodiscard]] const shell_plan& halo_plan(int fields = 1) const;
+    [[nodiscard]] const shell_plan& halo_plan(int fields = 1) const { return plan_of(fields, every_parity); }
+    /// The plan of updates in place of the sites of this parity.
+    /// Err: input_error: another parity; box_stencil_options::in_place is false.
+    [[nodiscard]] const shell_plan& halo_plan_in_place(int parity) const { return plan_of(1, parity); }
 
   private:
     using neighbours = box_neighbourhood<T, Components>;
@@ -261,6 +269,7 @@ class box_stencil {
 
         void field(int f) const { (void)s.place_of(f); }
         void neighbours(int) const {}
+        void reach(const lattice::coordinate& steps) const { s.require_reach(steps); }
     };
     /// What it may read in for_boundary().
     struct fresh_neighbours {
@@ -273,6 +282,7 @@ class box_stencil {
             if (!are_fresh[f]) s.require_fresh(f);
             are_fresh[f] = true;
         }
+        void reach(const lattice::coordinate& steps) const { s.require_reach(steps); }
     };
 
     template <class Kernel>
@@ -280,10 +290,6 @@ class box_stencil {
         for_interior(kernel);
         finish_or_throw();
         for_boundary(kernel);
-    }
-    [[nodiscard]] static box_stencil_options with_widths(box_stencil_options o, const lattice::decomposition& cut) {
-        o.widths = widths_on(cut.global(), o.widths);
-        return o;
     }
     /// A member's rows of these parts.
     template <class Kernel, class Require>
@@ -295,6 +301,7 @@ class box_stencil {
     /// Adds a plan that can send these sets of fields, all of one size, to plans_ and sets_.  what: added to its name.
     void add_plan(const lattice::decomposition& cut, const std::vector<std::vector<int>>& sets, const std::string& what,
                   int updated);
+    [[nodiscard]] const shell_plan& plan_of(int fields, int updated) const;
     /// The set of these fields, as they are now; null: there is none.
     [[nodiscard]] const field_set* set_of(std::span<const int> fields, int updated = every_parity) const;
     /// start() of a set whose first field this is.
@@ -307,6 +314,12 @@ class box_stencil {
     [[nodiscard]] const shell_plan& plan_now() const { return (*plans_)[sets_[set_].plan]; }
     /// Err: error if the field was swapped or replaced since start().
     void require_same_values() const;
+    /// Is the neighbour along mu always the site itself, without ghosts?
+    [[nodiscard]] bool is_flat(int mu) const {
+        return grown_.extents[mu] == 1 && is_its_own_neighbour(options_, global_, mu);
+    }
+    /// Err: error if a site so far away is beyond the widths.
+    void require_reach(const lattice::coordinate& steps) const;
     /// Err: error unless the ghosts of a field, brought by any exchange, are of the field as it is now.
     void require_fresh(int field) const;
     /// "0", or "{0, 1}": the fields of a set, as they are now.
@@ -337,7 +350,7 @@ class box_stencil {
 template <class T, int Components>
 box_stencil<T, Components>::box_stencil(const comm::job& j, const lattice::decomposition& cut,
                                         const box_stencil_options& options)
-    : job_(j), options_(with_widths(options, cut)), parts_(parts_of(j, cut, options_)), global_(cut.global()),
+    : job_(j), options_(with_widths(options, cut.global())), parts_(parts_of(j, cut, options_)), global_(cut.global()),
       local_(cut.local_box(j.rank())), grown_(grown(local_, options_.widths)),
       fields_("a box_stencil", made(j, grown_, options)),
       plans_("a box_stencil", std::make_unique<std::vector<shell_plan>>()) {
@@ -404,10 +417,12 @@ auto box_stencil<T, Components>::set_of(std::span<const int> fields, int updated
 }
 
 template <class T, int Components>
-const shell_plan& box_stencil<T, Components>::halo_plan(int fields) const {
+const shell_plan& box_stencil<T, Components>::plan_of(int fields, int updated) const {
     const std::vector<shell_plan>& plans = *plans_;
     for (const field_set& set : sets_)
-        if (std::ssize(set.values) == fields) return plans[set.plan];
+        if (std::ssize(set.values) == fields && set.updated == updated) return plans[set.plan];
+    if (updated != every_parity)
+        throw input_error(named() + "no plan updates sites of parity " + std::to_string(updated) + " in place");
     throw input_error(named() + "no set of " + std::to_string(fields) + " fields is sent together");
 }
 
@@ -476,8 +491,12 @@ void box_stencil<T, Components>::start_in_place(int i, int parity, team t) {
 template <class T, int Components>
 void box_stencil<T, Components>::start_set(const field_set& set, int first, team t) {
     shell_plan& plan = (*plans_)[set.plan];
-    if (set.plan != sets_[set_].plan && plan_now().epoch() + 1 == epoch_) // not finished: it tells so
-        return plan_now().start(sets_[set_].binding, t);
+    // Read in the reverse order of the writes below: a member that sees another one's new epoch_ sees its set_, too.
+    const std::uint64_t last_epoch = epoch_;
+    const field_set& last = sets_[set_];
+    shell_plan& last_plan = (*plans_)[last.plan];
+    if (set.plan != last.plan && last_plan.epoch() + 1 == last_epoch) // not finished: it tells so
+        return last_plan.start(last.binding, t);
     source_ = first;
     values_ = field(first).data();
     set_ = static_cast<std::size_t>(&set - sets_.data());
@@ -504,7 +523,7 @@ void box_stencil<T, Components>::visit(const lattice::box& part, Kernel& kernel,
     const std::int64_t sites = part.extents[0];
     std::int64_t distance = Components;
     for (int mu = 0; mu < lattice::dimensions; ++mu) {
-        r.step[mu] = distance;
+        r.step[mu] = is_flat(mu) ? 0 : distance;
         distance *= grown_.extents[mu];
     }
     r.fields = fields_->data();
@@ -554,6 +573,15 @@ template <class T, int Components>
 void box_stencil<T, Components>::require_same_values() const {
     if (field(source_).data() != values_)
         throw error(named() + "field " + std::to_string(source_) + " was swapped or replaced since start()");
+}
+
+template <class T, int Components>
+void box_stencil<T, Components>::require_reach(const lattice::coordinate& steps) const {
+    for (int mu = 0; mu < lattice::dimensions; ++mu)
+        if (!is_flat(mu) && (steps[mu] < -options_.widths.low[mu] || steps[mu] > options_.widths.high[mu]))
+            throw error(named() + "the kernel reads a site " + lattice::to_string(steps) +
+                        " away, beyond the widths low " + lattice::to_string(options_.widths.low) + " high " +
+                        lattice::to_string(options_.widths.high));
 }
 
 template <class T, int Components>

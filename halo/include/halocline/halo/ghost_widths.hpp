@@ -19,14 +19,4 @@ struct ghost_widths {
     [[nodiscard]] constexpr int behind(face f) const { return f.end == lattice::side::low ? low[f.mu] : high[f.mu]; }
 };
 
-/// In options that say so: one layer in each dimension in which the lattice has more than one site.
-inline constexpr ghost_widths one_where_extended{{-1, -1, -1, -1}, {-1, -1, -1, -1}};
-/// The widths that `widths` stands for, on a lattice of these extents.
-[[nodiscard]] constexpr ghost_widths widths_on(const lattice::coordinate& global, const ghost_widths& widths) {
-    if (widths != one_where_extended) return widths;
-    ghost_widths on;
-    for (int mu = 0; mu < lattice::dimensions; ++mu) on.low[mu] = on.high[mu] = global[mu] > 1 ? 1 : 0;
-    return on;
-}
-
 } // namespace halocline::halo

@@ -142,12 +142,15 @@ class packer {
     void check_field(const source_field& x, std::size_t count) const {
         if (count != static_cast<std::size_t>(fields_)) refuse_count(count);
         const bool there = x.values != nullptr;
+        constexpr comm::element_type mine = comm::element_type_of<T>();
+        if (there && x.element.bytes == mine.bytes && x.element != mine) refuse_element(x.element);
         if (!there || x.shape.components != options_.components || x.shape.component_bytes != sizeof(T))
             refuse_components(there ? x.shape : site_shape{.components = 0, .component_bytes = sizeof(T)});
         if (x.order == nullptr || !x.order->is_like(*order_)) refuse_order();
     }
     [[noreturn]] void refuse_count(std::size_t count) const;
     [[noreturn]] void refuse_components(const site_shape& given) const;
+    [[noreturn]] void refuse_element(const comm::element_type& given) const;
     [[noreturn]] void refuse_order() const;
     [[nodiscard]] block_map map_of(face f, bool wraps, const std::string& who) const;
     void pack(const message& m, const T* values, std::int64_t first, std::int64_t last,

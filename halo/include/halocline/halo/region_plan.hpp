@@ -109,7 +109,8 @@ struct region_plan_options {
     double scale = 1;
     /// Each message carries a checksum, which is compared before anything is stored or added; finish() is wrong_data if
     /// it differs, and finish_or_throw() names the peer. Equal on every rank; also on if the job asks for it
-    /// (job_options::checksums). Such messages are always packed.
+    /// (job_options::checksums). Such messages are always packed, past the cache if that pays; path direct, streamed or
+    /// joint is an error.
     bool checksums = false;
 };
 

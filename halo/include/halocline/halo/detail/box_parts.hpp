@@ -18,6 +18,11 @@ struct box_parts {
     lattice::box interior;
     std::vector<lattice::box> boundary;
 };
+/// Is what lies beyond each site along mu that site?
+bool is_its_own_neighbour(const box_stencil_options& options, const lattice::coordinate& global, int mu);
+/// The options with the widths that box_stencil_options::by_extents stands for.
+box_stencil_options with_widths(box_stencil_options options, const lattice::coordinate& global);
+
 /// The parts of this rank's box. Collective.
 /// Err: on every rank: input_error: options that are not a valid stencil, or differ between ranks.
 box_parts parts_of(const comm::job& j, const lattice::decomposition& cut, const box_stencil_options& options);

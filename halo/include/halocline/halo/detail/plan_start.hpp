@@ -16,8 +16,12 @@ void plan_core::start_packed(Pack& pack, team t) noexcept {
             return writers_[message].write_packed(pack_to, first, last, target);
         },
         t);
-    if constexpr (requires { pack.sources(); })
-        if (started && t.index == 0) note_sent(pack.sources(), pack.packed_by());
+    if constexpr (requires {
+                      pack.sources();
+                      pack.packed_by();
+                  })
+        if (started && t.index == 0 && accepted_.fits(pack.sources().size()))
+            note_sent(pack.sources(), pack.packed_by());
 }
 
 template <class Channel, class Fill>

@@ -32,7 +32,8 @@ class sent_field {
     [[nodiscard]] const char* why_stale(const void* values, std::uint64_t version, std::uint64_t epoch,
                                         Sum&& sum) const {
         if (!is_of(values) || epoch_ != epoch) return "is not what the last finished exchange sent";
-        if (version_ != version) return "was marked as written since";
+        const bool are_known = version_ != 0 && version != 0;
+        if (are_known && version_ != version) return "was marked as written since";
         return sum() == sum_ ? nullptr : unmarked;
     }
 
