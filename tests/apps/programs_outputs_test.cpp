@@ -195,7 +195,9 @@ TEST(Programs, AFileUnderStandardOutputThatMayNotGrowIsAnError) {
     const std::string log = scratch / "log";
     const std::string limited = "truncate -s 64M " + log + "; export HALOCLINE_COMM_SLAB_GIB=0.03; ulimit -f 65536; ";
     const std::string heat = "heat4d --grid 4.4.4.4 --steps 1";
-    for (const std::string& line : {run2 + heat, run2 + heat + " --json /dev/stdout", bin + "coarse_solve --version"}) {
+    for (const std::string& line :
+         {run2 + heat, run2 + heat + " --json /dev/stdout", bin + "coarse_solve --version", run2 + "halo_c",
+          bin + "halo_c --version", bin + "halo_c --help", bin + "halocline-run --version"}) {
         const auto run = shell(limited + line + " >>" + log);
 
         EXPECT_EQ(run.exit_code, 1) << line << run.err;
