@@ -15,7 +15,7 @@
 
 namespace halocline::app::frames {
 
-inline constexpr std::string_view greeting = "halocline-agent 3\n"; ///< first bytes of an agent
+inline constexpr std::string_view greeting = "halocline-agent 4\n"; ///< first bytes of an agent
 
 enum kind : char {
     start = 's',   ///< to the agent: start_order
