@@ -244,6 +244,19 @@ TEST(SmallDisk, AConfigurationThatDoesNotFitIsToldBeforeTheSweeps) {
     EXPECT_TRUE(run.out.empty()) << run.out;
 }
 
+/// The disk has room for one more than the three that the first run leaves.
+TEST(SmallDisk, FilesThatAreReplacedMakeRoomForThoseThatReplaceThem) {
+    const std::string disk = "mount -o remount,size=10m /mnt && ";
+    if (on_small_disk(disk + "true").exit_code != 0) GTEST_SKIP() << "no mount namespaces here";
+    const std::string chain = run2 + "generate_gauge --grid 8.8.8.8 --thermalisation 0 --sweeps 2 --save-every 1 ";
+
+    const auto again = on_small_disk(disk + chain + "--output /mnt/x && " + chain + "--output /mnt/x"),
+               beside = on_small_disk(disk + chain + "--output /mnt/x >/dev/null && " + chain + "--output /mnt/y");
+
+    EXPECT_EQ(again.exit_code, 0) << again.err;
+    expect_one_error(beside, 2, "--output /mnt/y: can't be written: 3 such files take up to 7127040 bytes, and ");
+}
+
 /// The disk fills up during the work: what a killed run left takes its space as long as somebody has it open.
 std::string fills_up(int mib, int bytes) {
     return "mount -o remount,size=" + std::to_string(mib) + "m /mnt && head -c " + std::to_string(bytes) +
