@@ -226,8 +226,8 @@ int solve(program& p, int argc, const char* const* argv) {
     }
     text_output json(p, "--json", command.json, files);
 
-    const problem task = define_problem(j, command.reader, command.dry_run, solutions.front(),
-                                        [&](std::string_view line) { p.print(line); });
+    const problem task =
+        define_problem(j, command.reader, command.dry_run, solutions, [&](std::string_view line) { p.print(line); });
     if (command.dry_run) {
         p.print(describe_dry_run(j, task, s));
         for (const std::string& file : {command.json, command.solution})

@@ -143,8 +143,8 @@ lattice::field<double> make_random(const comm::job& j, const problem& p, std::ui
 
 } // namespace
 
-problem define_problem(const comm::job& j, const settings_reader& given, bool dry_run, const std::string& solution,
-                       const std::function<void(std::string_view)>& tell) {
+problem define_problem(const comm::job& j, const settings_reader& given, bool dry_run,
+                       const std::vector<std::string>& solutions, const std::function<void(std::string_view)>& tell) {
     const settings& s = given.values();
     lattice::gauge_file file;
     const auto open = [&](const std::string& path) {
@@ -172,7 +172,8 @@ problem define_problem(const comm::job& j, const settings_reader& given, bool dr
     };
     check_host([&] { check_memory(j, s, cut, blocks); });
     constexpr std::int64_t spinor_bytes = lattice::spinor_components * sizeof(double);
-    check_host([&] { check_room(j, "--solution", solution, lattice::volume(global) * spinor_bytes, s.rhs.size()); });
+    check_host(
+        [&] { check_room(j, "--solution", solutions.front(), lattice::volume(global) * spinor_bytes, solutions); });
     // Last, because making the demo configuration takes seconds, and bad input should be reported at once.
     if (s.gauge.empty() && !dry_run) {
         const std::string path = demo_configuration(j, tell);

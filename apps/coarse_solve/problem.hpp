@@ -33,10 +33,10 @@ struct problem {
 /// Err: input_error (grid that disagrees, blocks that don't divide the lattice or have no room for the test vectors,
 /// rank grid that does not fit, with the admissible ones, bad file, a source for another lattice or outside it, a
 /// lattice that this host's memory can't hold, or whose solutions have no room on the disk; a dry run only tells the
-/// last two, because it may be for another machine). `solution`: the first of the files for them; "": none. `tell` gets
+/// last two, because it may be for another machine). `solutions`: the files for them; "": none. `tell` gets
 /// lines of progress and such notes (of which rank 0's count).
-problem define_problem(const comm::job& j, const settings_reader& given, bool dry_run, const std::string& solution,
-                       const std::function<void(std::string_view)>& tell);
+problem define_problem(const comm::job& j, const settings_reader& given, bool dry_run,
+                       const std::vector<std::string>& solutions, const std::function<void(std::string_view)>& tell);
 
 /// Calls read(), which reads the file of links.  Err: as read(); of the demo configuration, which nobody has named, it
 /// says what to do.

@@ -65,7 +65,9 @@ bool write_solution(const program& p, const problem& task, const settings& s, co
     try {
         write(p.job(), task, s, x, result, path);
     } catch (const input_error& e) { // the same on every rank
-        p.lose_output(std::string("--solution: ") + e.what());
+        const std::string what = std::string("--solution: ") + e.what();
+        if (s.rhs.size() > 1) p.print("warning: " + what); // the others may take long
+        p.lose_output(what);
         return false;
     }
     p.print("wrote " + path + " (read back and verified): solution with relative residual " +

@@ -38,6 +38,7 @@ struct arguments {
     app::job_flags job{.grid = "8.8.8.8"};
     bool grid_is_given = false;
     std::string start = "cold", start_file; ///< the file is "" unless links begin with one
+    bool reunitarise = false;               ///< the file's links, whatever its precision
     std::string output, format = "ddalphaamg";
     gauge::heatbath_options chain;
     int sweeps_done = 0; ///< those that led to the file
@@ -66,8 +67,10 @@ void refuse_idle_flags(const CLI::App& cli, const arguments& a) {
     };
     refuse_beyond_sweeps("--measure-every", a.measure_every, "measured");
     refuse_beyond_sweeps("--save-every", a.save_every, "saved");
-    if (a.start_file.empty() && cli.count("--sweeps-done") > 0)
-        throw input_error("--sweeps-done: needs --start file:PATH, the links after these sweeps");
+    for (const auto& [flag, what] :
+         {std::pair<std::string, std::string>("--sweeps-done", "the links after these sweeps"),
+          {"--reunitarise", "the links to make unitary"}})
+        if (a.start_file.empty() && cli.count(flag) > 0) throw input_error(flag + ": needs --start file:PATH, " + what);
 }
 
 arguments read_command_line(const app::program& p, int argc, const char* const* argv) {
@@ -96,6 +99,8 @@ arguments read_command_line(const app::program& p, int argc, const char* const* 
         ->default_str(a.start);
     app::add_integer_flag(cli, "--sweeps-done", a.sweeps_done, 0, gauge::most_sweeps,
                           "sweeps of the chain that led to the file: it goes on with the same bits");
+    cli.add_flag("--reunitarise", a.reunitarise,
+                 "accept links of the file up to 1e-5 off SU(3), and make them unitary again");
     app::add_text_flag(cli, "--output", a.output, "FILE", "file to write (default: none)");
     cli.add_option("--format", a.format, "of the file")
         ->check(CLI::IsMember({"ildg", "nersc", "ddalphaamg"}))
@@ -126,11 +131,22 @@ arguments read_command_line(const app::program& p, int argc, const char* const* 
 /// The file of --start.  Err: input_error: a lattice of other extents than --grid. Collective.
 lattice::gauge_file open_start(const app::program& p, const comm::job& j, const arguments& a) {
     lattice::gauge_file file = dirac::open_configuration(j, a.start_file);
+    file.rounded_to_32_bits = a.reunitarise;
     if (a.grid_is_given && app::parse_extents("--grid", a.job.grid) != file.extents)
         throw input_error("--grid " + a.job.grid + " disagrees with '" + file.path + "', which holds " +
                           lattice::to_string(file.extents) + "; leave the extents out or give these");
     for (const std::string& warning : file.warnings) p.print("warning: " + warning);
     return file;
+}
+
+/// The links of the file of --start. Collective.  Err: input_error: they contradict it.
+dirac::verified_links read_links(const comm::job& j, const lattice::decomposition& cut,
+                                 const lattice::gauge_file& file) {
+    try {
+        return dirac::read_configuration(j, cut, file);
+    } catch (const lattice::rounded_links_error& e) {
+        throw file_error(e.path(), e.reason() + "; --reunitarise accepts rounded links");
+    }
 }
 
 /// Links of this rank to begin with. Collective.  Err: input_error: links of a file that no periodic lattice has.
@@ -139,15 +155,20 @@ lattice::gauge_field first_links(const app::program& p, const comm::job& j, cons
     const lattice::box local = cut.local_box(j.rank());
     if (a.start_file.empty())
         return a.start == "hot" ? gauge::hot_links(local, cut.global(), a.chain.seed) : gauge::cold_links(local);
-    dirac::verified_links read = dirac::read_configuration(j, cut, file);
+    dirac::verified_links read = read_links(j, cut, file);
     if (read.open_in_t)
         throw input_error("--start " + a.start +
                           ": its links in t of the last time slice are zero, an open boundary; the sweeps are those of "
                           "a periodic lattice");
-    if (file.real_bytes == sizeof(float)) dirac::reunitarise(read.links); // others stay as they are, to the bit
-    char plaquette[32];
-    std::snprintf(plaquette, sizeof plaquette, "%.10f", read.plaquette);
-    p.print("read " + lattice::to_string(read.format) + " '" + file.path + "': plaquette " + plaquette);
+    char text[120];
+    std::snprintf(text, sizeof text, "%.10f", read.plaquette);
+    p.print("read " + lattice::to_string(read.format) + " '" + file.path + "': plaquette " + text);
+    if (file.real_bytes == sizeof(float) || a.reunitarise) { // others stay as they are, to the bit
+        std::snprintf(text, sizeof text, "its links missed SU(3) by at most %.1e, and were made unitary again",
+                      read.su3_error);
+        p.print(text);
+        dirac::reunitarise(read.links);
+    }
     return std::move(read.links);
 }
 
@@ -160,17 +181,19 @@ std::string saved_name(const std::string& output, int sweeps) {
 
 /// Checks all files for links, those of --save-every too, before the sweeps. Collective.  Err: input_error.
 void check_links_can_be_written(const app::program& p, const arguments& a, const coordinate& global) {
-    const int saved = a.save_every > 0 ? a.sweeps / a.save_every : 0;
+    const int saves = a.save_every > 0 ? a.sweeps / a.save_every : 0;
+    std::vector<std::string> paths;
+    for (int n = 1; n <= saves; ++n)
+        paths.push_back(saved_name(a.output, a.sweeps_done + a.thermalisation + n * a.save_every));
+    const std::vector<std::string> saved = paths;
+    paths.push_back(a.output);
     app::run_files files;
     files.add("--start", a.start_file).add("--json", a.job.json);
     app::check_output(p, "--output", a.output, files);
     constexpr std::int64_t site_bytes = lattice::gauge_components * sizeof(double);
-    app::check_room(p.job(), "--output", a.output, lattice::volume(global) * site_bytes,
-                    1 + static_cast<std::size_t>(saved));
+    app::check_room(p.job(), "--output", a.output, lattice::volume(global) * site_bytes, paths);
     files.add("--output", a.output);
-    for (int n = 1; n <= saved; ++n)
-        app::check_output(p, "--save-every", saved_name(a.output, a.sweeps_done + a.thermalisation + n * a.save_every),
-                          files);
+    for (const std::string& path : saved) app::check_output(p, "--save-every", path, files);
 }
 
 /// The links that a rank begins with, or writes in the end, beside those with a layer around them that it updates.
@@ -184,9 +207,9 @@ double bytes_of_rank(const lattice::decomposition& cut, int rank) {
 }
 
 /// The file takes the place of an older one once every byte was read back and compared.
-/// False: they could not be written, which the program will report at the end. Collective.
+/// False: they could not be written, which the program will report at the end. `flag` names the file. Collective.
 bool write_links(const app::program& p, const dirac::padded_links& links, double plaquette, const arguments& a,
-                 const std::string& path) {
+                 const std::string& flag, const std::string& path) {
     lattice::gauge_field owned(links.extents(), lattice::gauge_components);
     links.store(owned);
     const auto format = a.format == "ildg"    ? lattice::gauge_format::ildg
@@ -195,7 +218,9 @@ bool write_links(const app::program& p, const dirac::padded_links& links, double
     try {
         dirac::write_configuration(links.job(), links.cut(), owned, plaquette, format, path);
     } catch (const input_error& e) { // the same on every rank
-        p.lose_output(std::string("--output: ") + e.what());
+        const std::string what = flag + ": " + e.what();
+        if (path != a.output) p.print("warning: " + what); // the end may be days away
+        p.lose_output(what);
         return false;
     }
     p.print("wrote " + path + " (" + a.format + ", read back and verified), plaquette " + std::to_string(plaquette));
@@ -228,7 +253,7 @@ series update(app::program& p, dirac::padded_links& links, const arguments& a, c
         if (report && !p.on_terminal()) p.print(line);
         if (!save) continue;
         const std::string path = saved_name(a.output, a.sweeps_done + sweep);
-        if (write_links(p, links, value, a, path)) result.saved.push_back(path);
+        if (write_links(p, links, value, a, "--save-every", path)) result.saved.push_back(path);
     }
     p.print_progress("");
     return result;
@@ -297,7 +322,7 @@ int run(app::program& p, int argc, const char* const* argv) {
                       error, count, count > 1 ? "s" : "", last);
         p.print(line);
     }
-    const bool written = !a.output.empty() && write_links(p, links, last, a, a.output);
+    const bool written = !a.output.empty() && write_links(p, links, last, a, "--output", a.output);
     nlohmann::json result = to_json(j, cut, a, found, mean);
     result["last_plaquette"] = last;
     result["output"] = written ? a.output : "";

@@ -173,21 +173,29 @@ static long pass_round_ring(halocline_job* job) {
     return wrong;
 }
 
+/* 1: what was printed can't be written; 0. */
+static int printing_failed(void) {
+    if (fflush(stdout) == 0 || errno == EPIPE) return 0; /* EPIPE: the reader has left, which is no error */
+    fprintf(stderr, "halo_c: standard output can't be written: %s\n", strerror(errno));
+    return 1;
+}
+
 int main(int argc, char** argv) {
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file may grow to its limit (ulimit -f) */
     if (argc == 2 && strcmp(argv[1], "--help") == 0) {
         puts("usage: halo_c [transports]     shm, verbs, ofi, mpi, with ',' between\n"
              "Exchanges ghosts, passes words round a ring of all ranks, and compares each with what is right.");
-        return 0;
+        return printing_failed();
     }
     if (argc == 2 && strcmp(argv[1], "--version") == 0) {
         printf("halo_c %s\n", halocline_version());
-        return 0;
+        return printing_failed();
     }
     if (argc > 2) {
         halocline_say_bad_input("halo_c", "more than one argument: expected transports with ',' between");
         return 2;
     }
-    signal(SIGPIPE, SIG_IGN);
     /* The command line takes precedence over a config file. */
     halocline_job_options options = {.transports = argc > 1 ? argv[1] : NULL, .deadline_ms = 30000, .fixed = argc > 1};
     halocline_job* job = NULL;
@@ -208,10 +216,7 @@ int main(int argc, char** argv) {
     if (halocline_job_rank(job) == 0) {
         printf("halocline %s, %d ranks over %s: %g wrong ghosts, %g wrong words in the ring, last rank %g\n",
                halocline_version(), halocline_job_ranks(job), halocline_job_transport(job), wrong[0], wrong[1], last);
-        if (fflush(stdout) != 0 && errno != EPIPE) { /* EPIPE: the reader has left, which is no error */
-            fprintf(stderr, "halo_c: standard output can't be written: %s\n", strerror(errno));
-            printed = 0;
-        }
+        printed = !printing_failed();
     }
     const int good = printed && wrong[0] == 0 && wrong[1] == 0 && last == halocline_job_ranks(job) - 1;
     halocline_sum_free(sum);

@@ -32,6 +32,7 @@ class agent final : public rank_events {
     int run() {
         const sigset_t watched = watched_signals();
         sigprocmask(SIG_BLOCK, &watched, &before_);
+        for (const int n : {SIGUSR1, SIGUSR2}) sigdelset(&before_, n); // the launcher blocks them in a remote shell
         signals_ = descriptor_of(watched);
         if (pipe2(output_.data(), O_CLOEXEC) != 0) throw error(std::strerror(errno));
         fcntl(output_[0], F_SETFL, O_NONBLOCK);
@@ -65,6 +66,11 @@ class agent final : public rank_events {
     }
     void printed(std::string_view text) override { frames::append(outgoing_, frames::output, text); }
     [[nodiscard]] bool has_room() const override { return outgoing_.size() <= most_output; }
+    /// The launcher, which got the end of every rank, may have gone. A `tee` must still be able to write its file.
+    void leftovers_end() override {
+        if (has_room()) pass_on_output();
+        if (outgoing_.write_to(STDOUT_FILENO) != 0) outgoing_.clear();
+    }
 
   private:
     void wait() {

@@ -22,6 +22,7 @@
 #include <functional>
 #include <sstream>
 #include <string_view>
+#include <system_error>
 #include <tuple>
 #include <vector>
 
@@ -104,16 +105,21 @@ host_share read_host(const std::string& option, const std::string& item) {
     return h;
 }
 
-/// The lines of a file of hosts as a list, without comments.  Err: input_error.
+/// The items in the lines of a file of hosts as a list, without comments and blanks.  Err: input_error.
 std::string hosts_in(const std::string& option, const std::string& file) {
+    const auto cannot = [&](int why) { return input_error(option + ": can't be read: " + std::strerror(why)); };
     std::ifstream in(file);
-    if (!in) throw input_error(option + ": can't be read: " + std::strerror(errno));
+    if (!in) throw cannot(errno);
+    std::error_code none;
+    if (std::filesystem::is_directory(file, none)) throw cannot(EISDIR); // which opens, and has no lines
     std::string list;
     for (std::string line; std::getline(in, line);) {
-        line.erase(std::min(line.find('#'), line.size()));
-        line.erase(line.find_last_not_of(" \t\r") + 1);
-        line.erase(0, line.find_first_not_of(" \t"));
-        if (!line.empty()) list += (list.empty() ? "" : ",") + line;
+        std::istringstream items(line.substr(0, line.find('#')));
+        for (std::string item; std::getline(items, item, ',');) {
+            item.erase(item.find_last_not_of(" \t\r") + 1);
+            item.erase(0, item.find_first_not_of(" \t"));
+            if (!item.empty()) list += (list.empty() ? "" : ",") + item;
+        }
     }
     return list;
 }

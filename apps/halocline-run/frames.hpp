@@ -15,7 +15,7 @@
 
 namespace halocline::app::frames {
 
-inline constexpr std::string_view greeting = "halocline-agent 3\n"; ///< first bytes of an agent
+inline constexpr std::string_view greeting = "halocline-agent 4\n"; ///< first bytes of an agent
 
 enum kind : char {
     start = 's',   ///< to the agent: start_order
@@ -35,7 +35,7 @@ struct start_order {
     std::vector<std::string> variables; ///< of the environment: "NAME=value"
     template <class Self, class Pass>
     static void fields(Self& o, Pass& pass) {
-        pass(o.plan.first, o.plan.count, o.plan.total, o.plan.bind, o.plan.label, o.folder);
+        pass(o.plan.first, o.plan.count, o.plan.total, o.plan.bind, o.plan.label, o.plan.otherwise, o.folder);
         pass(comm::counted<std::uint64_t>(o.variables), comm::counted<std::uint64_t>(o.plan.command));
     }
 };

@@ -31,6 +31,8 @@ class rank_events {
     virtual void printed(std::string_view text) = 0;
     /// May more be printed? Otherwise it waits in pipes.
     [[nodiscard]] virtual bool has_room() const { return true; }
+    /// Called again and again while what ranks have left behind has time to end: passes on what it prints.
+    virtual void leftovers_end() = 0;
 };
 
 class host {

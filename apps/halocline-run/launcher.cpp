@@ -21,6 +21,7 @@
 #include <filesystem>
 #include <poll.h>
 #include <sstream>
+#include <string_view>
 #include <sys/wait.h>
 #include <system_error>
 #include <unistd.h>
@@ -35,12 +36,21 @@ namespace {
 /// Does that signal end a rank by somebody's wish?
 bool is_interruption(int signal) { return signal == SIGINT || signal == SIGTERM || signal == SIGQUIT; }
 
+/// $PATH of the ranks: with `variables` of their own, or that of this process.
+std::string path_of_ranks(const std::vector<std::string>& variables) {
+    constexpr std::string_view name = "PATH=";
+    const auto own =
+        std::find_if(variables.rbegin(), variables.rend(), [](const auto& v) { return v.starts_with(name); });
+    if (own != variables.rend()) return own->substr(name.size());
+    const char* const path = std::getenv("PATH");
+    return path != nullptr ? path : "/bin:/usr/bin";
+}
+
 /// The absolute name of the program that execvp() would run here: $PATH on another host may lack its folder. As given
 /// if there is none, or if it has a slash.
-std::string program_here(const std::string& name) {
+std::string program_here(const std::string& name, const std::string& path) {
     if (name.find('/') != std::string::npos) return name;
-    const char* const path = std::getenv("PATH");
-    std::istringstream folders(path != nullptr ? path : "/bin:/usr/bin");
+    std::istringstream folders(path);
     for (std::string folder; std::getline(folders, folder, ':');) {
         std::error_code none;
         const auto file = std::filesystem::absolute(folder.empty() ? "." : folder, none) / name;
@@ -57,23 +67,14 @@ int launcher::run() {
     const sigset_t watched = watched_signals();
     sigprocmask(SIG_BLOCK, &watched, &before_);
     signals_ = descriptor_of(watched);
-    for (const int number : {SIGPIPE, SIGXFSZ}) std::signal(number, SIG_IGN); // write_output() reports it
+    std::signal(SIGPIPE, SIG_IGN); // write_output() reports it
     if (settings_.timeout > 0)
         deadline_ = clock_type::now() +
                     std::chrono::duration_cast<clock_type::duration>(std::chrono::duration<double>(settings_.timeout));
     start();
-    while (anybody_runs() || !output_.empty()) {
-        wait();
-        forgive_pause();
-        take_signals();
-        reap();
-        for (const auto& h : hosts_) h->serve();
-        if (in_trouble() && !killing_) kill_all(); // nobody should wait for ranks that never come
-        meet();
-        write_output();
-        keep_time();
-    }
+    while (anybody_runs() || !output_.empty()) turn();
     end_leftovers();
+    while (!output_.empty()) turn();
     name_the_failed();
     for (const remote_host* h : remote_)
         if (!h->trouble().empty()) std::fprintf(stderr, "halocline-run: %s\n", h->trouble().c_str());
@@ -82,6 +83,18 @@ int launcher::run() {
         if (exit_code_ == 0) exit_code_ = comm::launch::failed;
     }
     return in_trouble() ? bad_input : exit_code_;
+}
+
+void launcher::turn() {
+    wait();
+    forgive_pause();
+    take_signals();
+    reap();
+    for (const auto& h : hosts_) h->serve();
+    if (in_trouble() && !killing_) kill_all(); // nobody should wait for ranks that never come
+    meet();
+    write_output();
+    keep_time();
 }
 
 void launcher::start() {
@@ -102,7 +115,7 @@ void launcher::start() {
         here->start();
         add(std::move(here), plan);
     }
-    plan.command[0] = program_here(plan.command[0]);
+    plan.otherwise = std::exchange(plan.command[0], program_here(plan.command[0], path_of_ranks(settings_.variables)));
     for (const host_share& h : settings_.hosts) {
         plan.count = h.ranks;
         auto there =
@@ -359,6 +372,7 @@ void launcher::signal_all(int number, bool of_terminal) {
 void launcher::kill_all() {
     killing_ = true;
     kill_at_.reset();
+    for (const auto& h : hosts_) h->survivors_end(); // a host that has not answered gets no signals
     signal_all(SIGCONT);
     signal_all(SIGKILL);
     abandon_at_ = clock_type::now() + std::chrono::seconds(2);
@@ -367,12 +381,14 @@ void launcher::kill_all() {
 void launcher::end_leftovers() {
     const auto now = clock_type::now();
     const auto until = killing_ ? now : kill_at_.value_or(now + std::chrono::seconds(2));
+    leftovers_end_ = true;
     for (const auto& h : hosts_) {
         const std::string killed = h->end_leftovers(until);
         if (!killed.empty() && !killing_)
             std::fprintf(stderr, "halocline-run: killed what ranks had started and not waited for: %s\n",
                          killed.c_str());
     }
+    leftovers_end_ = false;
 }
 
 // Output that passes through the launcher.
@@ -383,8 +399,9 @@ void launcher::printed(std::string_view text) {
 
 /// The end of a rank comes behind what it has printed. So while the job ends, each host may report what its agent and
 /// the remote shell still have; all of it once the ranks are killed, because they print no more then. What they have
-/// started may print for ever: when all ranks have ended, that is not waited for.
+/// started may print for ever: when all ranks have ended, it has only the time of leftovers for that.
 bool launcher::has_room() const {
+    if (leftovers_end_) return output_.size() <= most_output;
     const std::size_t most = kill_at_ ? most_output * (1 + 4 * hosts_.size()) : most_output;
     return anybody_runs() && (killing_ || output_.size() <= most);
 }

@@ -30,6 +30,7 @@ class launcher final : public rank_events {
     void ended(int rank, const ending& how) override;
     void printed(std::string_view text) override;
     [[nodiscard]] bool has_room() const override;
+    void leftovers_end() override { write_output(); }
 
   private:
     using clock_type = std::chrono::steady_clock;
@@ -48,7 +49,9 @@ class launcher final : public rank_events {
     /// Can a host not start its ranks?
     [[nodiscard]] bool in_trouble() const;
 
-    // Steps of run()'s loop.
+    /// One turn of run()'s loop.
+    void turn();
+    // Its steps.
     void wait();
     /// Adds a pause of this process to the time that ranks have to end.
     void forgive_pause();
@@ -108,7 +111,8 @@ class launcher final : public rank_events {
     bool anybody_joined_ = false; // has a rank ever given a part of a gather?
     bool told_to_end_ = false;    // by a signal, or by the time limit
     bool killing_ = false;
-    int sent_to_all_ = 0; // the last signal
+    bool leftovers_end_ = false; // have they their time now?
+    int sent_to_all_ = 0;        // the last signal
     bool told_sent_to_all_ = false;
     pause_watch pauses_;
     clock_type::time_point grace_began_{};

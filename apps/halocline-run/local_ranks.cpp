@@ -17,12 +17,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <poll.h>
 #include <span>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <thread>
 #include <unistd.h>
+#include <utility>
 
 namespace halocline::app {
 
@@ -94,7 +95,8 @@ void local_ranks::start() {
 
 local_ranks::~local_ranks() {
     signal(SIGKILL);
-    end_leftovers(std::chrono::steady_clock::now());
+    caretaker_.dismiss(); // it would count as left
+    static_cast<void>(leftovers_.kill());
     for (const child& c : ranks_)
         if (c.running) remove_shared_files_of(c.pid);
 }
@@ -102,12 +104,25 @@ local_ranks::~local_ranks() {
 std::string local_ranks::end_leftovers(std::chrono::steady_clock::time_point until) {
     caretaker_.dismiss(); // it would count as left
     pause_watch pauses;
+    std::string killed;
     while (leftovers_.any()) {
         until += pauses.missed();
-        if (std::chrono::steady_clock::now() >= until) return leftovers_.kill();
-        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        if (std::chrono::steady_clock::now() >= until) {
+            killed = leftovers_.kill();
+            break;
+        }
+        std::vector<pollfd> polled;
+        watch(polled);
+        poll(polled.data(), polled.size(), 2); // milliseconds
+        serve();
+        events_.leftovers_end();
     }
-    return "";
+    for (int i = 0; i < plan_.count; ++i) { // their last words
+        take_output(i);
+        end_line(i);
+    }
+    events_.leftovers_end();
+    return killed;
 }
 
 void local_ranks::bind(int i) const {
@@ -175,6 +190,9 @@ void local_ranks::become_rank(int i, int socket, int output) const {
     std::vector<char*> words;
     for (const std::string& word : plan_.command) words.push_back(const_cast<char*>(word.c_str()));
     words.push_back(nullptr);
+    execvp(words[0], words.data());
+    if (errno != ENOENT || plan_.otherwise.empty()) return;
+    words[0] = const_cast<char*>(plan_.otherwise.c_str());
     execvp(words[0], words.data());
 }
 
@@ -247,6 +265,7 @@ void local_ranks::take_output(int i) {
     const std::string label = std::to_string(plan_.first + i) + ": ";
     std::string text;
     const auto split = [&](std::string_view more) {
+        if (std::exchange(c.cut, false) && more.starts_with('\n')) more.remove_prefix(1);
         c.line.append(more);
         std::size_t begin = 0;
         for (std::size_t end = 0; (end = c.line.find('\n', begin)) != std::string::npos; begin = end + 1)
@@ -255,13 +274,20 @@ void local_ranks::take_output(int i) {
         if (c.line.size() < longest_line) return;
         text.append(label).append(c.line).append("\n");
         c.line.clear();
+        c.cut = true;
     };
     const bool more = read_pipe(c.output, split);
-    if (!c.line.empty() && !(more && c.running)) split("\n");
     if (!text.empty()) events_.printed(text);
     if (more) return;
+    end_line(i);
     ::close(c.output); // what a rank has started may have it longer than the rank itself
     c.output = -1;
+}
+
+void local_ranks::end_line(int i) {
+    std::string& line = ranks_[i].line;
+    if (!line.empty()) events_.printed(std::to_string(plan_.first + i) + ": " + line + "\n");
+    line.clear();
 }
 
 void local_ranks::take(int i) {
@@ -320,6 +346,7 @@ bool local_ranks::reaped(int pid, int how) {
         end.text = "ended with exit code " + std::to_string(end.code);
     }
     take_output(i);
+    if (plan_.output >= 0) end_line(i); // the launcher, on another host, may take no more after this end
     events_.ended(plan_.first + i, end);
     return true;
 }

@@ -26,6 +26,7 @@ struct group_plan {
     int output = -1;          ///< replaces standard output
     bool label = false;       ///< is it read here, so that each line gets the rank's number?
     std::vector<std::string> command;
+    std::string otherwise; ///< the program if there is none of the command's name here; "": there is no other
 };
 
 class local_ranks final : public host {
@@ -62,6 +63,7 @@ class local_ranks final : public host {
         byte_queue outgoing;
         int output = -1;  // with labels: what it prints
         std::string line; // whose end it has not printed yet
+        bool cut = false; // was its begin passed on, as a line of its own?
         bool gave_part = false, running = false;
         double used = 0; // processor time, in seconds, when survivors_end() was called
     };
@@ -77,9 +79,11 @@ class local_ranks final : public host {
     void keep_lifelines(int i) const;
     void close_lifelines();
     void take(int i);
-    /// Labels what rank i has printed. The last line of one that has ended is passed on as it is; so is, in pieces, one
-    /// that does not end.
+    /// Labels what rank i has printed. A line that does not end is passed on in pieces, and the last line as it is once
+    /// nobody can print more of it: a rank that has ended may have left a `tee` behind.
     void take_output(int i);
+    /// Passes on the line of rank i that has not ended.
+    void end_line(int i);
     /// Takes a whole frame from those that were received. False if there is none.
     bool take_frame(int i);
 

@@ -9,6 +9,7 @@
 #include <halocline/comm/detail/launch.hpp>
 #include <halocline_app/standard_streams.hpp>
 
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -16,6 +17,7 @@
 int main(int argc, char** argv) {
     using namespace halocline;
     app::keep_standard_streams();
+    std::signal(SIGXFSZ, SIG_IGN); // a file may grow to its limit (ulimit -f): the write that fails is reported
     try {
         if (argc == 2 && std::strcmp(argv[1], "--agent") == 0) return app::run_agent();
         return app::launcher(app::parse(argc, argv)).run();

@@ -2,6 +2,7 @@
 #include "remote_host.hpp"
 
 #include "frames.hpp"
+#include "watched_signals.hpp"
 
 #include <halocline/base/error.hpp>
 #include <halocline/comm/detail/launch.hpp>
@@ -88,6 +89,7 @@ remote_host::remote_host(std::string host_name, const std::string& shell, const 
     setpgid(pid_, pid_);
     if (pid_ == 0) {
         sigprocmask(SIG_SETMASK, &signals, nullptr);
+        block_signals_for_ranks(); // sent to all processes of a job they would end a shell, and so its ranks
         dup2(pair[1], STDIN_FILENO);
         dup2(pair[1], STDOUT_FILENO);
         std::vector<char*> arguments;

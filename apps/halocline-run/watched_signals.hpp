@@ -31,6 +31,14 @@ inline sigset_t watched_signals() {
 /// Is it a user's signal for the ranks, without meaning for whoever passes it on?
 inline bool is_for_ranks(unsigned number) { return number == SIGUSR1 || number == SIGUSR2; }
 
+/// Blocks them in this process, and in a program that it becomes.
+inline void block_signals_for_ranks() {
+    sigset_t users;
+    sigemptyset(&users);
+    for (const int n : {SIGUSR1, SIGUSR2}) sigaddset(&users, n);
+    sigprocmask(SIG_BLOCK, &users, nullptr);
+}
+
 /// The descriptor on which they arrive.  Err: input_error.
 inline int descriptor_of(const sigset_t& watched) {
     const int fd = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);

@@ -12,6 +12,7 @@
 #include <bit>
 #include <complex>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <numeric>
@@ -122,6 +123,25 @@ TEST_F(GenerateGauge, SavedConfigurationsTakeNoOtherFilesPlace) {
     EXPECT_FALSE(std::filesystem::exists(path("x.0002"))) << "refused before the sweeps";
 }
 
+/// A pipe that is not read holds back the chain long before its last sweep: it has a line for each file.
+TEST_F(GenerateGauge, ASavedConfigurationThatCannotBeWrittenIsToldAtOnce) {
+    const std::string folder = path(std::string(200, 'a'));
+    std::filesystem::create_directory(folder);
+    const std::string bin = HALOCLINE_BIN, file = folder + "/x";
+    const command_result r =
+        run_command("bash -c '{ " + bin +
+                    "/generate_gauge --grid 2.2.2.2 --thermalisation 0 --sweeps 600 --save-every 1 --output " + file +
+                    "; echo code $?; } | { read line; mkdir " + file + ".0599.partial; cat; }'");
+
+    const std::size_t warned = r.out.find("\nwarning: --save-every: '" + file + ".0599"),
+                      next = r.out.find("\nwrote " + file + ".0600 ");
+    EXPECT_LT(warned, next) << r.out;
+    EXPECT_NE(next, std::string::npos) << r.out;
+    EXPECT_TRUE(contains(r.out, "\ncode 1\n")) << r.out;
+    EXPECT_EQ(lines_with("generate_gauge: error: --save-every: '" + file + ".0599", r.err), 1) << r.err;
+    EXPECT_FALSE(std::filesystem::exists(file + ".0599"));
+}
+
 /// The links of a file of 64 bits are taken as they are; others are as unitary as the chain's only once made so.
 TEST_F(GenerateGauge, LinksOf32BitsAreMadeUnitary) {
     expect_success(1, "--grid 4.4.2.2 --thermalisation 2 --sweeps 0 --format nersc --output " + path("64"));
@@ -142,6 +162,28 @@ TEST_F(GenerateGauge, LinksOf32BitsAreMadeUnitary) {
     EXPECT_EQ(r.exit_code, 0) << r.err;
     EXPECT_EQ(lines_with("read NERSC '" + path("32") + "': plaquette ", r.out), 1) << r.out;
     EXPECT_EQ(content("again").size(), 24 + 576 * 4 * 4 * 2 * 2U);
+}
+
+TEST_F(GenerateGauge, LinksOf64BitsThatWereRoundedTo32NeedAFlag) {
+    expect_success(1, "--grid 4.4.2.2 --thermalisation 2 --sweeps 0 --output " + path("x"));
+    std::string file = content("x");
+    constexpr std::size_t head = 24;
+    for (std::size_t at = head; at + sizeof(double) <= file.size(); at += sizeof(double)) {
+        double value = 0;
+        std::memcpy(&value, &file[at], sizeof value);
+        value = static_cast<float>(value);
+        std::memcpy(&file[at], &value, sizeof value);
+    }
+    std::ofstream(path("x"), std::ios::binary) << file;
+    const std::string start = "--start file:" + path("x") + " --seed 2 --sweeps 0 --output " + path("again");
+
+    const command_result refused = run(2, start), taken = run(2, start + " --reunitarise");
+
+    EXPECT_EQ(refused.exit_code, 2) << refused.out;
+    EXPECT_EQ(lines_with("--reunitarise accepts rounded links", refused.err), 1) << refused.err;
+    EXPECT_EQ(taken.exit_code, 0) << taken.err;
+    EXPECT_EQ(lines_with("its links missed SU(3) by at most ", taken.out), 1) << taken.out;
+    expect_success(1, "--start file:" + path("again") + " --seed 3 --sweeps 0");
 }
 
 TEST_F(GenerateGauge, LinksThatNoPeriodicLatticeHasAreRefused) {
@@ -251,6 +293,7 @@ TEST_F(GenerateGauge, BadInputIsOneMessageAndExitCodeTwo) {
         {"--grid 4.4.4.4 --start warm", "--start 'warm': expected cold, hot or file:PATH"},
         {"--grid 4.4.4.4 --start file:", "--start 'file:': expected cold, hot or file:PATH"},
         {"--grid 4.4.4.4 --sweeps-done 3", "--sweeps-done: needs --start file:PATH"},
+        {"--grid 4.4.4.4 --reunitarise", "--reunitarise: needs --start file:PATH"},
         {"--start file:/nowhere/x", "--start file:/nowhere/x: give --sweeps-done"},
         {"--start file:/nowhere/x --seed 2", "'/nowhere/x'"},
         {"--start file:/nowhere/x --sweeps-done 536870911",

@@ -39,20 +39,23 @@ bool becomes_true(const std::function<bool()>& condition) {
     return false;
 }
 
-/// Ranks print lines of 4000 bytes and count them; a pipe that nobody reads is open until the launcher has ended.
+/// Ranks print lines of 4000 bytes and count them; a pipe that nobody reads is open until the launcher has ended. The
+/// job is told to end once they have to wait: 200 lines, of one rank perhaps, are more than pipes hold.
 void expect_that_unread_output_is_bounded(const scratch_folder& scratch, const std::string& launch) {
     const std::string counts = scratch / "count";
     const std::string rank =
         "bash -c \"printf -v line %04000d; while echo \\$line; do echo -n x >>" + counts + "\\$HALOCLINE_RANK; done\"";
+    const std::string until_they_wait =
+        "last=0; for try in $(seq 300); do sleep 0.2; now=$(cat " + counts + "? 2>/dev/null | wc -c); " +
+        "[ $now -ge 200 ] && [ $now = $last ] && break; [ $now -ge 5000 ] && break; last=$now; done; ";
     const auto run =
-        shell("{ timeout -k 2 20 " + launch + "--timeout 1 -- " + rank + "; echo $? >" + (scratch / "code") +
-              "; } | { until [ -s " + (scratch / "code") + " ]; do sleep 0.05; done; }");
+        shell("{ " + launch + "-- " + rank + " & " + until_they_wait + "kill $!; wait $!; echo $? >" +
+              (scratch / "code") + "; } | { until [ -s " + (scratch / "code") + " ]; do sleep 0.05; done; }");
 
-    EXPECT_EQ(read_text(scratch / "code"), "3\n") << run.err;
-    EXPECT_TRUE(contains(run.err, "not done after 1 s (--timeout); ending all ranks")) << run.err;
+    EXPECT_EQ(read_text(scratch / "code"), std::to_string(128 + SIGTERM) + "\n") << run.err;
     EXPECT_TRUE(contains(run.err, "halocline-run: standard output is not read; ")) << run.err;
     std::uintmax_t lines = 0;
-    for (const char* which : {"0", "1"}) lines += std::filesystem::file_size(counts + which);
+    for (const char* which : {"0", "1"}) lines += read_text(counts + which).size();
     EXPECT_LT(lines * 4001, 8U << 20); // a MiB in the launcher and in each agent; buffers of pipes and sockets
 }
 
@@ -94,6 +97,42 @@ TEST(Launcher, ALabelledLineThatDoesNotEndIsPassedOnInPieces) {
     }
     EXPECT_EQ(line, "0: last");
     EXPECT_EQ(zeros, std::string(200'000, '0'));
+}
+
+/// Its end comes with the next bytes that are read.
+TEST(Launcher, ALabelledLineThatIsJustAsLongAsAPieceIsOneLine) {
+    const auto run = run_command(bin + "halocline-run -n 1 --label -- sh -c 'printf %065536d 0; sleep 0.2; echo; "
+                                       "printf %065535d 0; sleep 0.2; echo; echo; echo last'");
+
+    EXPECT_EQ(run.out, "0: " + std::string(65536, '0') + "\n0: " + std::string(65535, '0') + "\n0: \n0: last\n");
+}
+
+/// 588895 bytes pass through a `tee` that begins once its rank has ended: more than pipes hold.
+TEST(Launcher, WhatATeePrintsBehindItsRankIsLabelledAndItsFileIsWhole) {
+    const scratch_folder scratch;
+    const std::string log = scratch / "log";
+    const std::string rank = "-- bash -c \"exec > >(sleep 0.1; tee " + log + "); echo hi; exec >&-\"",
+                      long_rank = "-- bash -c \"exec > >(sleep 0.1; seq 100000 | tee " + log + ")\"";
+    std::string all, labelled;
+    for (int i = 1; i <= 100'000; ++i) {
+        all += std::to_string(i) + "\n";
+        labelled += "0: " + std::to_string(i) + "\n";
+    }
+
+    const auto one = shell(bin + "halocline-run -n 1 --label " + rank),
+               many = shell(bin + "halocline-run -n 1 --label " + long_rank);
+    EXPECT_EQ(one.out, "0: hi\n");
+    EXPECT_TRUE(many.out == labelled) << many.out.size();
+    EXPECT_EQ(one.err + many.err, "");
+    EXPECT_TRUE(read_text(log) == all);
+
+    const std::string remote = bin + "halocline-run --remote-shell " + shell_of_this_host(scratch) + " --hosts A:1 ";
+    for (const char* label : {"", "--label "}) { // what is printed is lost with the launcher
+        std::filesystem::remove(log);
+        shell(remote + label + long_rank);
+
+        EXPECT_TRUE(becomes_true([&] { return read_text(log) == all; })) << label << read_text(log).size();
+    }
 }
 
 TEST(Launcher, NamesARankOfAnotherHostThatItKills) {
@@ -142,15 +181,20 @@ TEST(Launcher, ARemoteShellThatDoesNotAnswerIsNotWaitedForOnceARankHasFailed) {
     }
 }
 
-/// A batch system signals all processes of its job, so an agent, too: their parent.
-TEST(Launcher, AnAgentPassesSignalsForRanksOn) {
-    const scratch_folder scratch;
-    const auto run = run_command(on_two_hosts(scratch) + "-- sh -c 'trap \"echo got it; exit\" USR1; kill -USR1 $PPID; "
-                                                         "while :; do sleep 0.02; done'");
+/// A batch system signals all processes of its job, so an agent, too, and the remote shell that it speaks through.
+TEST(Launcher, AnAgentPassesSignalsForRanksOnAndARemoteShellSurvivesThem) {
+    const scratch_folder to_agent, to_all;
+    const std::string relay = shell_script(to_all, "shell", "shift\n\"$@\" | cat\n");
+    for (const auto& [launch, whom] :
+         {std::pair(on_two_hosts(to_agent), "$PPID"), // 0: the process group, that of a remote shell
+          std::pair(bin + "halocline-run --remote-shell " + relay + " --hosts A:1,B:1 ", "0")}) {
+        const auto run = run_command(launch + "-- sh -c 'trap \"echo got it; exit\" USR1; kill -USR1 " + whom +
+                                     "; while :; do sleep 0.02; done'");
 
-    EXPECT_EQ(run.exit_code, 0) << run.err;
-    EXPECT_EQ(run.out, "got it\ngot it\n");
-    EXPECT_EQ(run.err, "");
+        EXPECT_EQ(run.exit_code, 0) << run.err;
+        EXPECT_EQ(run.out, "got it\ngot it\n") << whom;
+        EXPECT_EQ(run.err, "") << whom;
+    }
 }
 
 TEST(Launcher, SaysThatItBindsNoRanksIfOnlyTheirThreadsKeepItFromThat) {

@@ -186,6 +186,36 @@ TEST(Programs, AProgramOnOtherHostsIsTheOneThatPathLeadsToHere) {
     }
 }
 
+/// The remote shell removes the one that was found here.
+TEST(Programs, AProgramThatLiesElsewhereOnAnotherHostIsTheOneThatPathLeadsToThere) {
+    const scratch_folder scratch;
+    std::filesystem::create_directory(scratch / "here");
+    std::filesystem::create_directory(scratch / "there");
+    shell_script(scratch, "here/say-hello", "echo here\n");
+    shell_script(scratch, "there/say-hello", "echo there\n");
+    const std::string remote_shell =
+        shell_script(scratch, "shell",
+                     "shift\nrm -r " + (scratch / "here") + "\nexec env PATH=" + (scratch / "there") + " \"$@\"\n");
+
+    const auto run = shell("PATH=" + (scratch / "here") + ":$PATH; " + bin + "halocline-run --remote-shell " +
+                           remote_shell + " --hosts A:1 -- say-hello");
+
+    EXPECT_EQ(run.out, "there\n") << run.err;
+}
+
+TEST(Programs, APathThatRanksGetDecidesWhichProgramTheyAre) {
+    const scratch_folder scratch;
+    std::filesystem::create_directory(scratch / "tools");
+    shell_script(scratch, "tools/say-hello", "echo hello\n");
+    for (const std::string& on :
+         {std::string("-n 1"), "--remote-shell " + shell_of_this_host(scratch) + " --hosts A:1"}) {
+        const auto run =
+            run_command(bin + "halocline-run " + on + " --env PATH=" + (scratch / "tools") + " -- say-hello");
+
+        EXPECT_EQ(run.out, "hello\n") << on << run.err;
+    }
+}
+
 TEST(Programs, HostsWithBracesBracketsOrBlanksInTheirNamesAreRefused) {
     for (const std::string name : {"{host}", "a b", "a ", "n[1-3]", "[[::1]]"}) {
         const auto run = run_command("timeout 20 " + bin + "halocline-run --hosts '" + name + ":1,b:1' -- true");
@@ -219,7 +249,7 @@ TEST(Programs, HostsMayStandInAFile) {
     const std::string remote_shell =
         shell_script(scratch, "shell", "echo $1 >>" + (scratch / "names") + "\nshift\nexec \"$@\"\n");
     const std::string launch = bin + "halocline-run --remote-shell " + remote_shell + " --hosts @" + (scratch / "");
-    std::ofstream(scratch / "hosts") << "# four\nA:1\n\n  B  # one rank\r\nC:2,A\nA\n";
+    std::ofstream(scratch / "hosts") << "# four\nA:1\n\n  B  # one rank\r\nC:2, ,A ,\n,A\n";
     std::ofstream(scratch / "none") << "# A:1\n";
     std::ofstream(scratch / "blank") << "A slots=2\n";
 
@@ -230,6 +260,7 @@ TEST(Programs, HostsMayStandInAFile) {
     EXPECT_EQ(run.err, "A\nA\nB\nC\n"); // equal names in a row are one host
     expect_one_error(run_command(launch + "none -- true"), 2, "none: names are expected, as in nodeA:2,nodeB:2");
     expect_one_error(run_command(launch + "nowhere -- true"), 2, "nowhere: can't be read: No such file or directory");
+    expect_one_error(run_command(launch + ". -- true"), 2, ".: can't be read: Is a directory");
     expect_one_error(run_command(launch + "blank -- true"), 2, "blank: the name 'A slots=2' has a brace, a bracket or");
 }
 

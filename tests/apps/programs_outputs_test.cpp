@@ -195,7 +195,9 @@ TEST(Programs, AFileUnderStandardOutputThatMayNotGrowIsAnError) {
     const std::string log = scratch / "log";
     const std::string limited = "truncate -s 64M " + log + "; export HALOCLINE_COMM_SLAB_GIB=0.03; ulimit -f 65536; ";
     const std::string heat = "heat4d --grid 4.4.4.4 --steps 1";
-    for (const std::string& line : {run2 + heat, run2 + heat + " --json /dev/stdout", bin + "coarse_solve --version"}) {
+    for (const std::string& line :
+         {run2 + heat, run2 + heat + " --json /dev/stdout", bin + "coarse_solve --version", run2 + "halo_c",
+          bin + "halo_c --version", bin + "halo_c --help", bin + "halocline-run --version"}) {
         const auto run = shell(limited + line + " >>" + log);
 
         EXPECT_EQ(run.exit_code, 1) << line << run.err;
@@ -240,6 +242,19 @@ TEST(SmallDisk, AConfigurationThatDoesNotFitIsToldBeforeTheSweeps) {
 
     expect_one_error(run, 2, "--output /mnt/x: can't be written: it takes up to 2375680 bytes, and ");
     EXPECT_TRUE(run.out.empty()) << run.out;
+}
+
+/// The disk has room for one more than the three that the first run leaves.
+TEST(SmallDisk, FilesThatAreReplacedMakeRoomForThoseThatReplaceThem) {
+    const std::string disk = "mount -o remount,size=10m /mnt && ";
+    if (on_small_disk(disk + "true").exit_code != 0) GTEST_SKIP() << "no mount namespaces here";
+    const std::string chain = run2 + "generate_gauge --grid 8.8.8.8 --thermalisation 0 --sweeps 2 --save-every 1 ";
+
+    const auto again = on_small_disk(disk + chain + "--output /mnt/x && " + chain + "--output /mnt/x"),
+               beside = on_small_disk(disk + chain + "--output /mnt/x >/dev/null && " + chain + "--output /mnt/y");
+
+    EXPECT_EQ(again.exit_code, 0) << again.err;
+    expect_one_error(beside, 2, "--output /mnt/y: can't be written: 3 such files take up to 7127040 bytes, and ");
 }
 
 /// The disk fills up during the work: what a killed run left takes its space as long as somebody has it open.

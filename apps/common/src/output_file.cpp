@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -145,6 +146,13 @@ std::string folder_of(const std::string& path) {
     return folder.empty() ? "." : folder.string();
 }
 
+/// Bytes on the disk that are free once a regular file is removed.
+double bytes_freed_by(const std::string& path) {
+    struct stat there {};
+    const bool frees = ::lstat(path.c_str(), &there) == 0 && S_ISREG(there.st_mode) && there.st_nlink == 1;
+    return frees ? 512.0 * static_cast<double>(there.st_blocks) : 0;
+}
+
 /// Bytes that a new file may have there, while an older one stays. None: its file system does not say.
 std::optional<double> room_for(const std::string& path) {
     struct statvfs disk {};
@@ -152,10 +160,7 @@ std::optional<double> room_for(const std::string& path) {
     // Root may use what is reserved for it.
     const auto blocks = ::geteuid() == 0 ? disk.f_bfree : disk.f_bavail;
     double room = static_cast<double>(blocks) * static_cast<double>(disk.f_frsize);
-    // What a killed run left is removed first.
-    struct stat left {};
-    const bool there = ::lstat(lattice::partial_name(path).c_str(), &left) == 0;
-    if (there && S_ISREG(left.st_mode) && left.st_nlink == 1) room += 512.0 * static_cast<double>(left.st_blocks);
+    room += bytes_freed_by(lattice::partial_name(path)); // what a killed run left is removed first
     return room;
 }
 
@@ -236,23 +241,33 @@ void check_output(const program& p, const std::string& flag, const std::string& 
 }
 
 void check_room(const comm::job& j, const std::string& flag, const std::string& path, std::int64_t bytes,
-                std::size_t files) {
+                const std::vector<std::string>& files) {
     if (path.empty()) return;
     j.collectively([&] {
         constexpr std::int64_t most_heads = 16384; // what else the file has: its records' heads, the text of a solution
-        const std::int64_t each = bytes + most_heads, all = each * static_cast<std::int64_t>(files);
+        const std::int64_t each = bytes + most_heads;
         rlimit largest{}; // of a file, into which each rank writes its part
         if (::getrlimit(RLIMIT_FSIZE, &largest) == 0 && largest.rlim_cur < static_cast<rlim_t>(each))
             throw input_error(wrong(flag, path,
-                                    (files == 1 ? "it takes" : "each takes") + (" up to " + std::to_string(each)) +
-                                        " bytes, and a file of " + name_of(j, j.rank()) + " may have " +
-                                        std::to_string(largest.rlim_cur) + "; raise 'ulimit -f'"));
+                                    (files.size() == 1 ? "it takes" : "each takes") +
+                                        (" up to " + std::to_string(each)) + " bytes, and a file of " +
+                                        name_of(j, j.rank()) + " may have " + std::to_string(largest.rlim_cur) +
+                                        "; raise 'ulimit -f'"));
         if (j.rank() != 0) return;
         const std::optional<double> room = room_for(path);
-        if (!room || *room >= static_cast<double>(all)) return;
+        if (!room) return;
+        double free = *room;
+        for (const std::string& file : files) {
+            free -= static_cast<double>(each);
+            if (free < 0) break;
+            free += bytes_freed_by(lattice::link_target(file));
+        }
+        if (free >= 0) return;
+        char all[32];
+        std::snprintf(all, sizeof all, "%.0f", static_cast<double>(each) * static_cast<double>(files.size()));
         throw input_error(wrong(flag, path,
-                                (files == 1 ? "it takes" : std::to_string(files) + " such files take") + " up to " +
-                                    std::to_string(all) + " bytes, and " +
+                                (files.size() == 1 ? "it takes" : std::to_string(files.size()) + " such files take") +
+                                    " up to " + all + " bytes, and " +
                                     std::to_string(static_cast<std::int64_t>(*room)) + " are free in '" +
                                     folder_of(path) + "'; make room there, or give a name elsewhere"));
     });
@@ -268,6 +283,7 @@ text_output::text_output(const program& p, const std::string& flag, const std::s
 
 text_output::~text_output() {
     if (stream_ >= 0) ::close(stream_);
+    if (!lost_.empty()) program_.lose_output(std::move(lost_));
 }
 
 void text_output::open(const run_files& others) {
@@ -294,8 +310,9 @@ void text_output::write(const std::string& text) {
     written_ += text;
     try {
         lattice::write_text_file(path_, written_);
+        lost_.clear();
     } catch (const input_error& e) {
-        program_.lose_output(flag_ + ": " + e.what());
+        lost_ = flag_ + ": " + e.what();
     }
 }
 

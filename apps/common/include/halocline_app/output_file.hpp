@@ -52,10 +52,11 @@ void refuse_dash(const std::string& flag, const std::string& path, bool may_be_s
 void check_output(const program& p, const std::string& flag, const std::string& path, const run_files& others);
 
 /// Every rank checks that its files may have that size (ulimit -f), and rank 0 that the disk of `path` has room for new
-/// files of it, while older ones stay. File systems that do not say how much is free pass. "" is no file. Collective.
+/// `files` of it in that folder, written in that order; each takes the place of an older one once it is complete. File
+/// systems that do not say how much is free pass. `path` "" is no file. Collective.
 /// Err: input_error that names the flag and both numbers.
 void check_room(const comm::job& j, const std::string& flag, const std::string& path, std::int64_t bytes,
-                std::size_t files = 1);
+                const std::vector<std::string>& files);
 
 /// A text that rank 0 writes. A pipe, a device or an open file (/dev/null, /dev/stdout) will do too: it is opened before
 /// the work, so that a pipe without a reader is reported then, and appended to at the end. Pre: p.joined(), and p
@@ -70,7 +71,8 @@ class text_output {
     text_output& operator=(const text_output&) = delete;
 
     /// Adds to what was written before. A file is replaced by all of it, and is a lattice::partial_file until it is
-    /// complete; a stream gets what is new. A failure is recorded as lost output of the program.
+    /// complete; a stream gets what is new. A failure is recorded as lost output of the program, once this object is
+    /// destroyed if it is that of a file, because a later call that succeeds makes up for it.
     void write(const std::string& text);
 
   private:
@@ -79,6 +81,7 @@ class text_output {
     const program& program_;
     std::string flag_, path_;
     std::string written_; ///< rank 0's, to a file
+    std::string lost_;    ///< why the file lacks some of it
     int stream_ = -1;     ///< rank 0's, if it is a pipe, a device or an open file
 };
 
