@@ -104,7 +104,9 @@ TEST(SiteOrder, HalfHoldsTheSitesOfOneParityInOrder) {
         for (std::int64_t s = 0, next = 0; s < order->volume(); ++s) {
             const bool has_place = parity(local.site(s)) == p;
             ASSERT_EQ(order->position(s), has_place ? next : -1);
-            if (has_place) ASSERT_EQ(order->site(next++), s);
+            if (has_place) {
+                ASSERT_EQ(order->site(next++), s);
+            }
         }
         stored += order->outer_sites();
 
