@@ -41,10 +41,12 @@ template <class T>
 class team_value {
   public:
     team_value(T value = {}) noexcept : value_(value) {}
+    team_value(const team_value& other) noexcept : value_(other) {}
     team_value& operator=(T value) noexcept {
         std::atomic_ref(value_).store(value, std::memory_order_release);
         return *this;
     }
+    team_value& operator=(const team_value& other) noexcept { return *this = static_cast<T>(other); }
     operator T() const noexcept { return std::atomic_ref(value_).load(std::memory_order_acquire); }
     T operator->() const noexcept requires std::is_pointer_v<T> { return *this; }
 
