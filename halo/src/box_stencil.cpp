@@ -51,7 +51,7 @@ void check_set(const std::string& who, std::vector<int> set, int fields) {
 } // namespace
 
 bool is_its_own_neighbour(const box_stencil_options& o, const lattice::coordinate& global, int mu) {
-    return global[mu] == 1 && o.boundaries[mu] == lattice::boundary::periodic && o.phases[mu] == 1.0;
+    return mu > 0 && global[mu] == 1 && o.boundaries[mu] == lattice::boundary::periodic && o.phases[mu] == 1.0;
 }
 
 box_stencil_options with_widths(box_stencil_options o, const lattice::coordinate& global) {

@@ -192,17 +192,20 @@ TEST(BoxStencil, HasNoGhostsByDefaultInDimensionsOfOneSite) {
 }
 
 TEST(BoxStencil, ANeighbourAlongADimensionOfOneSiteIsTheSiteItself) {
-    const auto cut = decomposition::even({1, 4, 1, 1}, {1, 2, 1, 1});
-    run(2, [&](const comm::job& j) {
-        halo::box_stencil<double> s(j, cut, {.checks = check_level::normal});
-        for (int y = 0; y < 2; ++y) s.field(0).at(s.index({0, 2 * j.rank() + y, 0, 0}), 0) = 1 + 2 * j.rank() + y;
-        s.apply(0, [](const auto& n) {
-            EXPECT_EQ(n.at({1, 0, -1, 1}), n.here());
-            EXPECT_EQ(n.at(3, 1), n.here());
-            EXPECT_EQ(n.at({-1, 1, 0, 0}), n.at(1, 1));
-            EXPECT_NE(n.at(1, 1), n.here());
+    for (const coordinate& extents : {coordinate{1, 4, 1, 1}, coordinate{3, 4, 1, 1}}) // in x it is a ghost
+        run(2, [&](const comm::job& j) {
+            const auto cut = decomposition::even(extents, {1, 2, 1, 1});
+            halo::box_stencil<double> s(j, cut, {.checks = check_level::normal});
+            for (int y = 2 * j.rank(); y < 2 * j.rank() + 2; ++y)
+                for (int x = 0; x < extents[0]; ++x) s.field(0).at(s.index({x, y, 0, 0}), 0) = 1 + 4 * x + y;
+            s.apply(0, [&](const auto& n) {
+                EXPECT_EQ(n.at({0, 0, -1, 1}), n.here());
+                EXPECT_EQ(n.at(3, 1), n.here());
+                EXPECT_EQ(n.at({1, 1, 1, 0}), n.at({1, 1, 0, 0}));
+                EXPECT_EQ(n.at(0, 1) == n.here(), extents[0] == 1);
+                EXPECT_NE(n.at(1, 1), n.here());
+            });
         });
-    });
 }
 
 TEST(BoxStencil, CatchesAKernelThatReachesBeyondTheWidths) {

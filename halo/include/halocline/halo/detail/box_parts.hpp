@@ -18,7 +18,7 @@ struct box_parts {
     lattice::box interior;
     std::vector<lattice::box> boundary;
 };
-/// Is what lies beyond each site along mu that site?
+/// Is what lies beyond each site along mu that site? (Not asked of x, along which a step is always to the next value.)
 bool is_its_own_neighbour(const box_stencil_options& options, const lattice::coordinate& global, int mu);
 /// The options with the widths that box_stencil_options::by_extents stands for.
 box_stencil_options with_widths(box_stencil_options options, const lattice::coordinate& global);
