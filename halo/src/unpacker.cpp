@@ -230,12 +230,6 @@ void unpacker<T>::add_to(const part& p, const std::byte* ghosts, std::int64_t fi
 }
 
 template <class T>
-void unpacker<T>::add(face f, const std::byte* ghosts, std::int64_t first, std::int64_t last,
-                      lattice::field<T>& y) const noexcept {
-    add_to(part_behind(f), ghosts, first, last, y.data());
-}
-
-template <class T>
 void unpacker<T>::expand(face f, const std::byte* ghosts, std::int64_t first, std::int64_t last,
                          T* out) const noexcept {
     const site_map<T>& map = part_behind(f).expansion;
@@ -251,11 +245,28 @@ void unpacker<T>::expand(face f, const std::byte* ghosts, std::int64_t first, st
 template <class T>
 void unpacker<T>::add(const plan& p, lattice::field<T>& y, team t) const {
     lattice::field<T>* const one = &y;
-    add(p, std::span<lattice::field<T>* const>(&one, 1), t);
+    add_all(p, std::span<lattice::field<T>* const>(&one, 1), t);
+}
+
+template <class T>
+void unpacker<T>::add(const plan& p, lattice::field<std::complex<T>>& y, team t) const {
+    lattice::field<std::complex<T>>* const one = &y;
+    add_all(p, std::span<lattice::field<std::complex<T>>* const>(&one, 1), t);
 }
 
 template <class T>
 void unpacker<T>::add(const plan& p, std::span<lattice::field<T>* const> ys, team t) const {
+    add_all(p, ys, t);
+}
+
+template <class T>
+void unpacker<T>::add(const plan& p, std::span<lattice::field<std::complex<T>>* const> ys, team t) const {
+    add_all(p, ys, t);
+}
+
+template <class T>
+template <class C>
+void unpacker<T>::add_all(const plan& p, std::span<lattice::field<C>* const> ys, team t) const {
     (void)*parts_; // throws if this was moved from, here, where an exception can leave
     if (!t.is_member())
         throw input_error("unpacker for halo '" + p.options().name + "': add(): " + comm::wrong_call(t).text());
@@ -270,12 +281,13 @@ void unpacker<T>::add(const plan& p, std::span<lattice::field<T>* const> ys, tea
                        end = t.index + 1 < t.size ? from(t.index + 1) : std::numeric_limits<std::int32_t>::max();
     for (const plan_message& m : p.messages()) add_between(p, m.where, ys, begin, end);
     if (t.index == 0)
-        for (lattice::field<T>* y : ys) y->mark_written();
+        for (lattice::field<C>* y : ys) y->mark_written();
 }
 
 /// Err: input_error: messages or fields of another shape than the unpacker was made for.
 template <class T>
-void unpacker<T>::check_fields(const plan& p, std::span<lattice::field<T>* const> ys) const {
+template <class C>
+void unpacker<T>::check_fields(const plan& p, std::span<lattice::field<C>* const> ys) const {
     const auto refuse = [&](const std::string& text) {
         throw input_error("unpacker for halo '" + p.options().name + "': add(): " + text);
     };
@@ -296,9 +308,11 @@ void unpacker<T>::check_fields(const plan& p, std::span<lattice::field<T>* const
                    " than the one that it was made for");
         if (p.ghost(m.where) == nullptr) refuse("no exchange of the plan is finished");
     }
-    for (const lattice::field<T>* y : ys) {
-        if (y->components() != options_.components)
-            refuse("it was given a field of " + std::to_string(y->components()) + " components, and was made for " +
+    for (const lattice::field<C>* y : ys) {
+        if (y->components() * lattice::reals_of<C> != options_.components)
+            refuse("it was given a field of " + std::to_string(y->components()) +
+                   (lattice::reals_of<C> == 2 ? " complex components, and was made for reals: "
+                                              : " components, and was made for ") +
                    std::to_string(options_.components));
         if (!y->shared_order() || !y->order().is_like(*order_))
             refuse("it was given a field in another site order than it was made for, which is of a box of " +
@@ -307,7 +321,8 @@ void unpacker<T>::check_fields(const plan& p, std::span<lattice::field<T>* const
 }
 
 template <class T>
-void unpacker<T>::add_between(const plan& p, face f, std::span<lattice::field<T>* const> ys, std::int32_t begin,
+template <class C>
+void unpacker<T>::add_between(const plan& p, face f, std::span<lattice::field<C>* const> ys, std::int32_t begin,
                               std::int32_t end) const noexcept {
     const part& to = part_behind(f);
     const auto index_of = [&](std::int32_t site) {
@@ -315,7 +330,8 @@ void unpacker<T>::add_between(const plan& p, face f, std::span<lattice::field<T>
     };
     const std::int64_t first = index_of(begin), last = index_of(end);
     if (first >= last) return;
-    for (std::size_t k = 0; k < ys.size(); ++k) add_to(to, p.ghost(f, static_cast<int>(k)), first, last, ys[k]->data());
+    for (std::size_t k = 0; k < ys.size(); ++k)
+        add_to(to, p.ghost(f, static_cast<int>(k)), first, last, reinterpret_cast<T*>(ys[k]->data()));
 }
 
 template class unpacker<float>;

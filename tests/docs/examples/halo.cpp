@@ -113,7 +113,7 @@ void exchange_faces(const comm::job& job, const lattice::decomposition& cut, spi
 
 void exchange_two(const comm::job& job, const lattice::decomposition& cut) {
     const lattice::coordinate local = cut.local_box(job.rank()).extents;
-    lattice::field<double> a(local, 2 * 3), b(local, 2 * 3);
+    lattice::field<std::complex<double>> a(local, 3), b(local, 3);
     halo::plan both(job, cut, halo::options_for(a, {.name = "a and b", .fields = 2})); // a site of b is like one of a
     both.start(std::array{&a, &b});
     both.finish_or_throw();

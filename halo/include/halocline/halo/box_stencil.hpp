@@ -14,10 +14,12 @@
 #include <halocline/halo/detail/checked_kernel.hpp>
 #include <halocline/halo/detail/phase_arithmetic.hpp>
 #include <halocline/halo/detail/team_share.hpp>
+#include <halocline/halo/field_view.hpp>
 #include <halocline/halo/sequential.hpp>
 #include <halocline/halo/shell.hpp>
 #include <halocline/halo/shell_plan.hpp>
 #include <halocline/halo/team.hpp>
+#include <halocline/lattice/component.hpp>
 #include <halocline/lattice/decomposition.hpp>
 #include <halocline/lattice/field.hpp>
 #include <halocline/lattice/geometry.hpp>
@@ -168,16 +170,17 @@ class checked_box_neighbourhood : public box_neighbourhood<T, Components> {
 /// calls. Teams: see stencil.
 /// A kernel of several fields reads n.of(f): of those that start({0, 1}) sends in one message, and of others whose
 /// ghosts are there still, such as coefficients that were sent once, by apply(f, nothing).
-/// T: a trivially copyable type of 4 or 8 bytes.
+/// T: a trivially copyable type of 4 or 8 bytes, or std::complex of float or double.
 template <class T, int Components = 1>
 class box_stencil {
-    static_assert(Components >= 1);
+    static_assert(Components >= 1 && movable_component<T>);
 
   public:
     /// The fields are filled with zeros and lie in the job's slab.
     /// Collective.
     /// Err: on every rank: as shell_plan; slab_full; input_error for no field, for a set of fields that is none, for
-    ///      in_place around an odd extent, or for a phase or an antiperiodic boundary where T is not float or double.
+    ///      in_place around an odd extent, or for a phase or an antiperiodic boundary where T is no float or double,
+    ///      real or complex.
     box_stencil(const comm::job& j, const lattice::decomposition& cut, const box_stencil_options& options = {});
 
     /// This rank's part of the lattice.
@@ -467,8 +470,10 @@ void box_stencil<T, Components>::set_outside(Value&& value) {
         if (!outside) continue;
         std::array<T, Components> values;
         for (int c = 0; c < Components; ++c) values[c] = value(x, c);
-        if constexpr (std::is_floating_point_v<T>)
-            if (phase != 1.0) multiply(values.data(), values.data(), Components, phase);
+        using real = lattice::real_of<T>;
+        if constexpr (std::is_floating_point_v<real>)
+            if (auto* const reals = reinterpret_cast<real*>(values.data()); phase != 1.0)
+                multiply(reals, reals, Components * lattice::reals_of<T>, phase);
         for (auto& f : fields) std::copy(values.begin(), values.end(), f.data() + i * Components);
     }
 }

@@ -3,13 +3,16 @@
 // The field must outlive the plans that it is bound to, and must not move in memory.
 #pragma once
 
+#include <halocline/base/error.hpp>
 #include <halocline/comm/element_type.hpp>
+#include <halocline/lattice/component.hpp>
 #include <halocline/lattice/field.hpp>
 #include <halocline/lattice/site_order.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -57,19 +60,32 @@ struct field_view {
     }
 };
 
-/// View of memory of your own, which holds `components` values T per site in that order. T: 4 or 8 bytes.
+/// A type of components that plans move: of 4 or 8 bytes, or complex.
 template <class T>
-field_view view(T* values, std::shared_ptr<const lattice::site_order> order, int components = 1) {
-    static_assert(std::is_trivially_copyable_v<T> && (sizeof(T) == 4 || sizeof(T) == 8));
-    constexpr scalar kind = std::is_same_v<T, float>    ? scalar::float32
-                            : std::is_same_v<T, double> ? scalar::float64
-                                                        : scalar::bits;
-    return {.data = reinterpret_cast<std::byte*>(values),
-            .order = std::move(order),
-            .shape = {components, sizeof(T), kind}};
+concept movable_component = std::is_trivially_copyable_v<T> &&
+    (sizeof(lattice::real_of<T>) == 4 || sizeof(lattice::real_of<T>) == 8);
+
+/// A site of `components` components T: complex ones count as two reals.
+template <movable_component T>
+constexpr site_shape site_of(int components) {
+    using real = lattice::real_of<T>;
+    return {components * lattice::reals_of<T>, sizeof(real),
+            std::is_same_v<real, float>    ? scalar::float32
+            : std::is_same_v<real, double> ? scalar::float64
+                                           : scalar::bits};
 }
-/// View of a field whose components have 4 or 8 bytes.
-template <class T>
+
+/// View of memory of your own, which holds `components` components T per site in that order.
+/// Err: input_error: complex components in an order with lanes.
+template <movable_component T>
+field_view view(T* values, std::shared_ptr<const lattice::site_order> order, int components = 1) {
+    if (lattice::reals_of < T >> 1 && order && order->lane_width() > 1)
+        throw input_error("a view of complex components in a site order of " + std::to_string(order->lane_width()) +
+                          " lanes; there they are two real ones each, re and im");
+    return {.data = reinterpret_cast<std::byte*>(values), .order = std::move(order), .shape = site_of<T>(components)};
+}
+/// View of a field.
+template <movable_component T>
 field_view view(lattice::field<T>& x) {
     field_view all = view(x.data(), x.shared_order(), x.components());
     all.version = x.shared_version();
@@ -84,12 +100,10 @@ struct source_field {
     comm::element_type element{}; ///< of its components; not told: of any of their size
 };
 
-template <class T>
+template <movable_component T>
 source_field source_of(const lattice::field<T>& x) noexcept {
-    return {reinterpret_cast<const std::byte*>(x.data()),
-            x.shared_order().get(),
-            {.components = x.components(), .component_bytes = sizeof(T)},
-            comm::element_type_of<T>()};
+    return {reinterpret_cast<const std::byte*>(x.data()), x.shared_order().get(), site_of<T>(x.components()),
+            comm::element_type_of<lattice::real_of<T>>()};
 }
 /// One of several fields that a caller names: null counts as a field without storage.
 template <class T>

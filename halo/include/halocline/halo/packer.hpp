@@ -12,6 +12,7 @@
 #include <halocline/halo/field_view.hpp>
 #include <halocline/halo/message_format.hpp>
 #include <halocline/halo/plan.hpp>
+#include <halocline/lattice/component.hpp>
 #include <halocline/lattice/decomposition.hpp>
 #include <halocline/lattice/field.hpp>
 #include <halocline/lattice/geometry.hpp>
@@ -25,13 +26,14 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace halocline::halo {
 
 /// What a message holds of each site.
 struct packer_options {
-    int components = 0; ///< reals per site of a field
+    int components = 0; ///< reals per site of a field: of complex components two each
     message_format format = message_format::as_stored;
     /// For half and bfloat16: the message holds scale * value. Equal on all ranks, which nothing checks: a rank that
     /// unpacks with another scale gets other values.
@@ -46,6 +48,7 @@ struct packer_options {
 };
 
 /// Packs fields of one site order for one plan. Immutable: any number of threads and exchanges may use it.
+/// T: float or double; a packer<double> takes fields of double, and of std::complex<double>.
 /// Lifetime: the result of of() uses the packer and the field until plan.start() returns.
 template <class T>
 class packer {
@@ -68,8 +71,10 @@ class packer {
     ///       lexicographic); other components; the plan was made for several fields; the packer was moved from.
     /// Cost: one read of the sites and one write of the message; a change of format, and a projection of sites in
     ///       lanes, go through 8 KiB of stack each.
-    [[nodiscard]] auto of(const lattice::field<T>& x) const {
-        using one_field = std::array<const lattice::field<T>*, 1>;
+    template <class C>
+    requires std::is_same_v<lattice::real_of<C>, T>
+    [[nodiscard]] auto of(const lattice::field<C>& x) const {
+        using one_field = std::array<const lattice::field<C>*, 1>;
         const std::span<const message> messages = *messages_;
         check_field(source_of(x), 1);
         return pack_of<one_field>{*this, messages, {&x}};
@@ -87,12 +92,8 @@ class packer {
     /// Shape: options().fields of the plan, all in one site order.  Lifetime: also uses `xs` until plan.start()
     /// returns.
     /// Err: input_error: another number of fields, another site order, other components; the packer was moved from.
-    [[nodiscard]] auto of(std::span<const lattice::field<T>* const> xs) const {
-        const std::span<const message> messages = *messages_;
-        for (const lattice::field<T>* x : xs) check_field(source_of(x), xs.size());
-        if (xs.empty()) refuse_count(0);
-        return pack_of<std::span<const lattice::field<T>* const>>{*this, messages, xs};
-    }
+    [[nodiscard]] auto of(std::span<const lattice::field<T>* const> xs) const { return of_all(xs); }
+    [[nodiscard]] auto of(std::span<const lattice::field<std::complex<T>>* const> xs) const { return of_all(xs); }
     /// The reals of the ghost sites [first, last) of one field, with the scale removed; out[0] is the first real of
     /// site `first`.  Shape: `ghost` is where the field's ghosts start, plan::ghost(face, field).
     void unpack(const std::byte* ghost, std::int64_t first, std::int64_t last, T* out) const noexcept;
@@ -138,6 +139,13 @@ class packer {
         [[nodiscard]] std::uint64_t packed_by() const noexcept { return by.number_; }
     };
 
+    template <class C>
+    [[nodiscard]] auto of_all(std::span<const lattice::field<C>* const> xs) const {
+        const std::span<const message> messages = *messages_;
+        for (const lattice::field<C>* x : xs) check_field(source_of(x), xs.size());
+        if (xs.empty()) refuse_count(0);
+        return pack_of<std::span<const lattice::field<C>* const>>{*this, messages, xs};
+    }
     void check_options(const std::string& who, const plan& p) const;
     void check_field(const source_field& x, std::size_t count) const {
         if (count != static_cast<std::size_t>(fields_)) refuse_count(count);

@@ -59,8 +59,8 @@ concept field_views = std::ranges::contiguous_range<Fields> &&
 template <field_pointers Fields>
 auto as_span(const Fields& xs) {
     using field = std::remove_cvref_t<decltype(**std::ranges::data(xs))>;
-    static_assert(sizeof(*std::declval<field>().data()) == 4 || sizeof(*std::declval<field>().data()) == 8,
-                  "the built-in copy moves components of 4 or 8 bytes");
+    static_assert(movable_component<std::remove_cvref_t<decltype(*std::declval<field>().data())>>,
+                  "the built-in copy moves components of 4 or 8 bytes, or complex ones");
     return std::span<const field* const>(std::ranges::data(xs), std::ranges::size(xs));
 }
 template <field_views Fields>

@@ -6,6 +6,7 @@
 #include <halocline/comm/element_type.hpp>
 #include <halocline/halo/ghost_widths.hpp>
 #include <halocline/halo/path.hpp>
+#include <halocline/lattice/component.hpp>
 #include <halocline/lattice/field.hpp>
 #include <halocline/lattice/geometry.hpp>
 #include <halocline/lattice/site_order.hpp>
@@ -30,8 +31,8 @@ struct plan_options {
     /// as periodic here, because the sign belongs to the operator.
     std::array<lattice::boundary, lattice::dimensions> boundaries{};
     std::size_t bytes_per_site = 0; ///< in a message, per field; required
-    /// What a site consists of, as options_for() tells: then start() takes only fields of such components. Not told: of
-    /// any, if their sites have bytes_per_site.
+    /// What a site consists of, as options_for() tells: then start() takes only fields of such components, or of complex
+    /// ones of two such reals. Not told: of any, if their sites have bytes_per_site.
     comm::element_type element{};
     /// Also exchange periodic dimensions that are not cut, with this rank itself. Otherwise they have no ghosts, and
     /// the caller wraps around locally.
@@ -65,7 +66,7 @@ struct plan_options {
 template <class T>
 [[nodiscard]] plan_options options_for(const lattice::field<T>& x, plan_options options = {}) {
     options.bytes_per_site = static_cast<std::size_t>(x.components()) * sizeof(T);
-    options.element = comm::element_type_of<T>();
+    options.element = comm::element_type_of<lattice::real_of<T>>();
     options.order = x.shared_order();
     return options;
 }

@@ -22,6 +22,7 @@
 #include <halocline/halo/packer.hpp>
 #include <halocline/halo/plan.hpp>
 #include <halocline/halo/team.hpp>
+#include <halocline/lattice/component.hpp>
 #include <halocline/lattice/decomposition.hpp>
 #include <halocline/lattice/field.hpp>
 #include <halocline/lattice/geometry.hpp>
@@ -68,7 +69,7 @@ struct stencil_options {
 
 /// What a stencil does at the ends of the dimensions.
 struct star_edges {
-    /// Collective. real_bytes: 4 if its fields are of float, 8 of double, 0 of anything else.
+    /// Collective. s.components: its reals. real_bytes: of one, 4 if they are float, 8 if double, 0 for anything else.
     /// Err: on every rank: input_error: phases, formats or types of fields (float, double, others) that differ between
     ///      ranks, a format that does not fit the fields, a phase that does not fit the components, a dimension shorter
     ///      than the radius, or 2^31 sites or more behind a face.
@@ -95,17 +96,20 @@ std::uint64_t continue_checksum(std::uint64_t sum, std::span<const std::int32_t>
 /// Teams: with size > 1 every member makes all four calls, in turn, each with its own index; a kernel is called for the
 /// sites of the member's share. Before any member calls start(), all must be done with what came before it: with
 /// for_boundary(), and with the field that is to be sent. Threads that add to a sum each have their own.
-/// T: a trivially copyable type of 4 or 8 bytes; complex numbers of double are two components (re, im).
+/// T: a trivially copyable type of 4 or 8 bytes, or std::complex of float or double.
 template <class T, star Star = star{}>
 class stencil {
+    using real = lattice::real_of<T>;
+    static constexpr int reals = Star.components * lattice::reals_of<T>; // of a site
+    static_assert(movable_component<T>);
     static_assert(Star.radius >= 1 && Star.components >= 1);
 
   public:
     /// Collective.
-    /// Err: as halo::plan; on every rank: input_error for phases, formats or types (float, double, others) that differ
-    ///      between ranks, for half or bfloat16 where T is not float, a scale that packers refuse, for a phase or an
-    ///      antiperiodic boundary where T is not float or double, or which is not real where the number of components
-    ///      is odd, or in a dimension that is shorter than the radius; for 2^31 sites or more behind a face.
+    /// Err: as halo::plan; on every rank: input_error for phases, formats or types of reals (float, double, others) that
+    ///      differ between ranks, for half or bfloat16 where the reals are not float, a scale that packers refuse, for a
+    ///      phase or an antiperiodic boundary where they are not float or double, or which is not real where the number
+    ///      of reals is odd, or in a dimension that is shorter than the radius; for 2^31 sites or more behind a face.
     stencil(const comm::job& j, const lattice::decomposition& cut, const stencil_options& options = {});
 
     /// A field of zeros for this stencil: lexicographic, without ghosts. In `&job.memory()`, the slab, receivers that
@@ -182,10 +186,8 @@ class stencil {
     }
     /// Values in the order of the stencil's fields, as the source of messages.
     [[nodiscard]] source_field source_at(const T* values) const {
-        return {reinterpret_cast<const std::byte*>(values),
-                order_.pointer().get(),
-                {.components = Star.components, .component_bytes = sizeof(T)},
-                comm::element_type_of<T>()};
+        return {reinterpret_cast<const std::byte*>(values), order_.pointer().get(), site_of<T>(Star.components),
+                comm::element_type_of<real>()};
     }
     /// Err: input_error: it was moved from.
     [[nodiscard]] const std::shared_ptr<const lattice::site_order>& order() const {
@@ -235,13 +237,12 @@ template <class T, star Star>
 stencil<T, Star>::stencil(const comm::job& j, const lattice::decomposition& cut, const stencil_options& options)
     : local_(cut.local_box(std::min(j.rank(), cut.ranks() - 1))), // the plan refuses a job of another size
       order_("a stencil", made_order(j, local_)), plan_(j, cut, options_of_plan(options, order_.pointer())),
-      edges_(j, cut, options, Star, std::is_floating_point_v<T> ? sizeof(T) : 0),
+      edges_(j, cut, options, {Star.radius, reals}, std::is_floating_point_v<real> ? sizeof(real) : 0),
       table_(local_.extents, edges_.leaves, Star.radius) {
-    if (options.format != message_format::as_stored) // so T is float
-        rounding_.emplace(plan_, packer_options{.components = Star.components,
-                                                .format = options.format,
-                                                .scale = options.scale,
-                                                .projections = {}});
+    if (options.format != message_format::as_stored) // so the reals are float
+        rounding_.emplace(
+            plan_,
+            packer_options{.components = reals, .format = options.format, .scale = options.scale, .projections = {}});
     for (int i = 0; i < lattice::faces; ++i) {
         const face f = lattice::face_of(i);
         const bool has_message = plan_.message_of(f) >= 0, is_twisted = edges_.phases[i] != 1.0;
@@ -270,8 +271,9 @@ plan_options stencil<T, Star>::options_of_plan(const stencil_options& options,
     return {.name = options.name,
             .widths = {{r, r, r, r}, {r, r, r, r}},
             .boundaries = options.boundaries,
-            .bytes_per_site = bytes_per_real(options.format, sizeof(T)) * Star.components,
-            .element = options.format == message_format::as_stored ? comm::element_type_of<T>() : comm::element_type{},
+            .bytes_per_site = bytes_per_real(options.format, sizeof(real)) * reals,
+            .element =
+                options.format == message_format::as_stored ? comm::element_type_of<real>() : comm::element_type{},
             .self_exchange = options.self_exchange,
             .select = {},
             .order = std::move(order),
@@ -280,21 +282,21 @@ plan_options stencil<T, Star>::options_of_plan(const stencil_options& options,
 
 template <class T, star Star>
 void stencil<T, Star>::complete_ghosts() noexcept {
-    if constexpr (std::is_floating_point_v<T>)
+    if constexpr (std::is_floating_point_v<real>)
         for (int i = 0; i < lattice::faces; ++i) {
             completed_layers& layers = completed_[i];
             if (layers.values.empty()) continue;
-            const auto count = static_cast<std::int64_t>(layers.values.size());
+            const auto count = static_cast<std::int64_t>(layers.values.size()) * lattice::reals_of<T>;
             const face f = lattice::face_of(i);
-            T* const values = layers.values.data();
-            const T* from = values;
+            real* const values = reinterpret_cast<real*>(layers.values.data());
+            const real* from = values;
             for (std::size_t k = 0; k < layers.sites.size(); ++k)
                 std::copy_n(values_ + std::int64_t{layers.sites[k]} * Star.components, Star.components,
-                            values + k * Star.components);
+                            layers.values.data() + k * Star.components);
             if (layers.sites.empty()) {
-                if constexpr (std::is_same_v<T, float>)
-                    if (rounding_) rounding_->unpack(plan_.ghost(f), 0, count / Star.components, values);
-                if (!rounding_) from = plan_.ghosts<T>(f).data();
+                if constexpr (std::is_same_v<real, float>)
+                    if (rounding_) rounding_->unpack(plan_.ghost(f), 0, count / reals, values);
+                if (!rounding_) from = plan_.ghosts<real>(f).data();
             }
             if (layers.phase != 1.0) multiply(from, values, count, layers.phase);
         }
@@ -366,7 +368,7 @@ void stencil<T, Star>::start_of(const X& u, const T* values, team t) {
     epoch_ = plan_.epoch() + 1;
     if (t.index == 0) across_ = checksum_across();
 
-    if constexpr (std::is_same_v<T, float>)
+    if constexpr (std::is_same_v<real, float>)
         if (rounding_) return plan_.start(rounding_->of(u), t);
     plan_.start(u, t);
 }

@@ -13,6 +13,7 @@
 #include <halocline/halo/detail/site_copy.hpp>
 #include <halocline/halo/detail/site_map.hpp>
 #include <halocline/halo/packer.hpp>
+#include <halocline/lattice/component.hpp>
 #include <halocline/lattice/decomposition.hpp>
 #include <halocline/lattice/field.hpp>
 #include <halocline/lattice/geometry.hpp>
@@ -25,13 +26,14 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace halocline::halo {
 
 /// What a message holds of each site, and which part of it is added to a field.
 struct unpacker_options {
-    int components = 0;                                ///< reals per site of a field
+    int components = 0;                                ///< reals per site of a field: of complex components two each
     message_format format = message_format::as_stored; ///< the packer's
     double scale = 1;                                  ///< the packer's: what half and bfloat16 hold is divided by it
     /// Expansion of the ghosts behind each face: from the blocks of a site in a message to those of a site of the
@@ -84,15 +86,21 @@ class unpacker {
     ///       the team; the unpacker was moved from.
     /// Cost: one read of the ghosts, one read and write of the sites.
     void add(const plan& p, lattice::field<T>& y, team t = {}) const;
+    void add(const plan& p, lattice::field<std::complex<T>>& y, team t = {}) const;
     /// add() to the fields of each message.  Err: also input_error unless there are p.options().fields of them.
     void add(const plan& p, std::span<lattice::field<T>* const> ys, team t = {}) const;
+    void add(const plan& p, std::span<lattice::field<std::complex<T>>* const> ys, team t = {}) const;
     /// Adds only ghosts [first, last) behind f, for example of a face that plan::completed() names, or of an array of
     /// your own with the bytes of a message, which you have multiplied by links. Faces share the sites in their
     /// corners, so only one thread at a time may call this, unless the sites() differ. Does not mark y.
     /// Shape: ghosts: as plan::ghost(f, field), where ghost 0 starts.  Pre: the plan has a message behind f; y has the
     /// site order and components that the unpacker was made for.
+    template <class C>
+    requires std::is_same_v<lattice::real_of<C>, T>
     void add(face f, const std::byte* ghosts, std::int64_t first, std::int64_t last,
-             lattice::field<T>& y) const noexcept;
+             lattice::field<C>& y) const noexcept {
+        add_to(part_behind(f), ghosts, first, last, reinterpret_cast<T*>(y.data()));
+    }
     /// Expands ghosts without adding them: out[0] is component 0 of ghost `first`; the next ghost follows `components`
     /// reals later.
     void expand(face f, const std::byte* ghosts, std::int64_t first, std::int64_t last, T* out) const noexcept;
@@ -113,14 +121,18 @@ class unpacker {
     [[nodiscard]] const part& part_behind(face f) const { return (*parts_)[f.index()]; }
     void check_options(const std::string& who, const plan& p) const;
     [[nodiscard]] block_map map_of(face f, bool wraps, const std::string& who) const;
-    void check_fields(const plan& p, std::span<lattice::field<T>* const> ys) const;
+    template <class C>
+    void add_all(const plan& p, std::span<lattice::field<C>* const> ys, team t) const;
+    template <class C>
+    void check_fields(const plan& p, std::span<lattice::field<C>* const> ys) const;
     /// Reads sites [first, last) of a message as stored, a piece at a time: use(begin, end, reals of site `begin`).
     template <class Use>
     void decoded(const std::byte* ghosts, std::int64_t first, std::int64_t last, std::int64_t most_sites,
                  Use&& use) const noexcept;
     void add_to(const part& p, const std::byte* ghosts, std::int64_t first, std::int64_t last, T* y) const noexcept;
     /// y += ghosts of a face whose owned sites are in [begin, end), for all fields.
-    void add_between(const plan& p, face f, std::span<lattice::field<T>* const> ys, std::int32_t begin,
+    template <class C>
+    void add_between(const plan& p, face f, std::span<lattice::field<C>* const> ys, std::int32_t begin,
                      std::int32_t end) const noexcept;
 
     unpacker_options options_;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A field: a number of real components, chosen at run time, on each site of a local box; stored
-// [outer][component][lane]. A field knows nothing of ghosts: they lie in a plan's slots, or they are sites of a site
+// A field: a number of components, chosen at run time, on each site of a local box; stored [outer][component][lane]. A field knows nothing of ghosts: they lie in a plan's slots, or they are sites of a site
 // order that has room for them (halo/). Memory comes from a std::pmr::memory_resource. A comm::slab is one, so fields
 // can live where peers reach them.
 #pragma once
 
 #include <halocline/base/error.hpp>
+#include <halocline/lattice/component.hpp>
 #include <halocline/lattice/geometry.hpp>
 #include <halocline/lattice/huge_pages.hpp>
 #include <halocline/lattice/site_order.hpp>
@@ -32,15 +32,16 @@ inline std::uint64_t next_version() {
     return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-/// A field of real numbers T (float, double); complex components are two neighbouring real components (re, im).
-/// Move-only, because copies of large fields should be visible in the code: copy_from().
+/// A field of components T: float, double, std::complex of them, or another type. A complex component lies in memory as
+/// two reals would, so halo/ exchanges a field<std::complex<double>> of n components like a field<double> of 2 n; only
+/// in site orders with SIMD lanes, where re and im lie apart, a field has real components. Move-only, because copies of large fields should be visible in the code: copy_from().
 template <class T>
 class field {
   public:
     field() = default;
     /// Zero-filled.  Shape: order->outer_sites() x components x order->lane_width().
-    /// Err: input_error: no order, a negative number of components, or more values than any memory holds;
-    /// std::bad_alloc.
+    /// Err: input_error: no order, a negative number of components, more values than any memory holds, or complex
+    /// components in an order with lanes; std::bad_alloc.
     field(std::shared_ptr<const site_order> order, int components, std::pmr::memory_resource* memory = huge_pages())
         : order_(std::move(order)), components_(components), memory_(memory), size_(size_of(order_.get(), components)),
           version_(std::make_shared<std::uint64_t>(next_version())) {
@@ -107,6 +108,10 @@ class field {
   private:
     [[nodiscard]] static std::size_t size_of(const site_order* order, int components) {
         if (order == nullptr) throw input_error("a field was made without a site order");
+        if (reals_of < T >> 1 && order->lane_width() > 1)
+            throw input_error("a field of complex components in a site order of " +
+                              std::to_string(order->lane_width()) +
+                              " lanes; there it has two real ones for each, re and im");
         const std::int64_t sites = order->outer_sites() * order->lane_width();
         const std::int64_t most = std::numeric_limits<std::int64_t>::max() / static_cast<std::int64_t>(sizeof(T));
         if (components < 0 || sites * components > most)

@@ -5,6 +5,7 @@
 #include <halocline/base/check.hpp>
 #include <halocline/base/error.hpp>
 #include <halocline/halo/sequential.hpp>
+#include <halocline/lattice/component.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -22,6 +23,8 @@ namespace halocline::halo {
 /// Lifetime: refers to its constructor's arguments.
 template <class T, int Components, class Kernel, class View>
 class checked_kernel {
+    using real = lattice::real_of<T>;
+
   public:
     /// `read`: the values of the fields that the kernel reads. `stencil`: its name. view(n): what the kernel sees of n.
     checked_kernel(Kernel& kernel, std::span<const T* const> read, const std::string& stencil, View& view)
@@ -43,9 +46,9 @@ class checked_kernel {
     [[nodiscard]] std::uint64_t sum(std::int64_t index) const {
         std::uint64_t sum = 0;
         for (const T* values : read_)
-            for (int c = 0; c < Components; ++c) {
+            for (int c = 0; c < Components * lattice::reals_of<T>; ++c) {
                 std::uint64_t word = 0;
-                std::memcpy(&word, values + index * Components + c, sizeof(T));
+                std::memcpy(&word, reinterpret_cast<const real*>(values + index * Components) + c, sizeof(real));
                 sum = (sum ^ word) * 0x9e3779b97f4a7c15u; // odd, hence invertible
                 sum ^= sum >> 32;
             }
