@@ -27,8 +27,8 @@ pkg_check_modules(PMIX QUIET pmix>=3)
 pkg_check_modules(LIBIBVERBS QUIET libibverbs>=1.11) # _ibv_query_gid_ex
 
 # Each installed MPI gets its own module; programs never link libmpi (docs/decisions/).
-find_program(HALOCLINE_MPICXX_OPENMPI NAMES mpicxx.openmpi)
-find_program(HALOCLINE_MPICXX_MPICH NAMES mpicxx.mpich)
+include(HaloclineMpiWrapper)
+halocline_find_mpi()
 
 set_property(GLOBAL PROPERTY HALOCLINE_SUMMARY "")
 function(halocline_note line)

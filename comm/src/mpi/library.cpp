@@ -24,12 +24,14 @@ struct known_mpi {
     const char* title;
     const char* launcher;
     const char* variable; // set by its launcher to the number of ranks
+    const char* wrapper;  // the CMake variable that names its mpicxx
     const char* package;
 };
 // Open MPI first: its mpirun may also speak PMI.
 constexpr known_mpi known[] = {
-    {"openmpi", "Open MPI", "mpirun.openmpi", "OMPI_COMM_WORLD_SIZE", "libopenmpi-dev openmpi-bin"},
-    {"mpich", "MPICH", "mpirun.mpich", "PMI_SIZE", "libmpich-dev mpich"},
+    {"openmpi", "Open MPI", "mpirun.openmpi", "OMPI_COMM_WORLD_SIZE", "HALOCLINE_MPICXX_OPENMPI",
+     "libopenmpi-dev openmpi-bin"},
+    {"mpich", "MPICH", "mpirun.mpich", "PMI_SIZE", "HALOCLINE_MPICXX_MPICH", "libmpich-dev mpich"},
 };
 
 const char* environment(const char* name) {
@@ -200,8 +202,9 @@ std::string no_module(const mpi_launch& launch, const std::string& file) {
     std::string text = "MPI: no module " + file + " (" + launch.evidence + "): looked in " + list(mpi_module_folders());
     for (const auto& mpi : known) {
         if (launch.module != mpi.module) continue;
-        text += std::string("; this build has none if mpicxx.") + mpi.module +
-                " was missing when it was configured: install " + mpi.package + ", configure and build again";
+        text += std::string("; this build has none if the mpicxx of ") + mpi.title +
+                " was not found when it was configured: put it into $PATH, name it by cmake -D" + mpi.wrapper +
+                "=..., or install " + mpi.package + "; then configure and build again";
     }
     const auto present = mpi_modules_present();
     for (const auto& mpi : known) {
