@@ -133,20 +133,27 @@ void solver::check_call(fields x, const_fields b) const {
     };
     for (const lattice::field<double>* one : x) require(one, "amg::solver: field x");
     for (const lattice::field<double>* one : b) require(one, "amg::solver: field b");
+    // A solution may take the place of its own right-hand side, but not of one that may still be solved for.
+    for (std::size_t i = 0; i < x.size(); ++i)
+        for (std::size_t k = 0; k < x.size(); ++k)
+            if (i != k && (x[i] == x[k] || x[i] == b[k]))
+                throw input_error("amg::solver: field x of right-hand side " + std::to_string(i) + " is also field " +
+                                  (x[i] == x[k] ? "x" : "b") + " of right-hand side " + std::to_string(k));
 }
 
-solver_report solver::solve(lattice::field<double>& x, const lattice::field<double>& b) {
+solver_report solver::solve(lattice::field<double>& x, const lattice::field<double>& b, initial_guess guess) {
     lattice::field<double>* const to = &x;
     const lattice::field<double>* const from = &b;
+    job_.agree("the initial guess of amg::solver::solve()", std::string(to_string(guess)));
     job_.collectively([&] { check_call({&to, 1}, {&from, 1}); });
     solver_report report;
-    solve_together({&to, 1}, {&from, 1}, {&report, 1});
+    solve_together({&to, 1}, {&from, 1}, {&report, 1}, guess);
     return report;
 }
 
-std::vector<solver_report> solver::solve(fields x, const_fields b) {
-    job_.agree("the numbers of fields of amg::solver::solve()",
-               std::to_string(x.size()) + " x, " + std::to_string(b.size()) + " b");
+std::vector<solver_report> solver::solve(fields x, const_fields b, initial_guess guess) {
+    job_.agree("the numbers of fields of amg::solver::solve(), and the initial guess",
+               std::to_string(x.size()) + " x, " + std::to_string(b.size()) + " b, " + std::string(to_string(guess)));
     const std::vector<int> groups = even_groups(static_cast<int>(b.size()), options_.at_once);
     job_.collectively([&] {
         if (x.size() != b.size())
@@ -159,14 +166,15 @@ std::vector<solver_report> solver::solve(fields x, const_fields b) {
     std::size_t first = 0;
     for (const int group : groups) {
         const auto size = static_cast<std::size_t>(group);
-        solve_together(x.subspan(first, size), b.subspan(first, size), std::span(reports).subspan(first, size));
+        solve_together(x.subspan(first, size), b.subspan(first, size), std::span(reports).subspan(first, size), guess);
         first += size;
     }
     return reports;
 }
 
-solvers::fgmres_options solver::outer_options() const {
+solvers::fgmres_options solver::outer_options(initial_guess guess) const {
     solvers::fgmres_options options;
+    options.use_initial_guess = guess == initial_guess::x;
     options.tolerance = options_.tolerance;
     options.restart_length = options_.restart_length;
     options.max_iterations =
@@ -183,12 +191,13 @@ comm::status solver::precondition(fields z, const_fields r) {
     return s;
 }
 
-void solver::solve_together(fields x, const_fields b, std::span<solver_report> reports) {
+void solver::solve_together(fields x, const_fields b, std::span<solver_report> reports, initial_guess guess) {
     hierarchy_.coarse_level().reset_costs();
     short_list<solvers::one_system<lattice::field<double>>, solvers::most_systems> systems;
     job_.collectively([&] { // also so that the slowest rank's preparations are not timed as the others' waits
         for (std::size_t k = 0; k < b.size(); ++k) {
             reorder(systems_[k].b, *b[k]);
+            if (guess == initial_guess::x) reorder(systems_[k].x, *x[k]);
             systems.push_back({&systems_[k].b, &systems_[k].x, &systems_[k].work});
         }
     });
@@ -219,7 +228,7 @@ void solver::solve_together(fields x, const_fields b, std::span<solver_report> r
             tell();
             return precondition(z, r);
         },
-        systems.values(), std::span(outer), outer_options(), on_iteration);
+        systems.values(), std::span(outer), outer_options(guess), on_iteration);
     tell();
     const double seconds = watch.seconds();
     for (std::size_t k = 0; k < b.size(); ++k) {
@@ -249,7 +258,7 @@ void solver::report_costs(double solve_seconds, std::span<solver_report> reports
         report.notes = hierarchy_.notes();
         if (2 * c.unsolved > c.solves)
             report.notes.push_back(std::to_string(c.unsolved) + " of " + std::to_string(c.solves) +
-                                   " coarse solves ended at their limit of iterations, above their tolerance: "
+                                   " coarse solves ended above their tolerance, most at their limit of iterations: "
                                    "smaller blocks or more vectors may do better, or m0 is below its critical value");
     }
 }

@@ -103,7 +103,8 @@ comm::status coarse_solver::iterate(std::span<lattice::field<float>> x, std::spa
     comm::status bad = comm::status::ok;
     for (std::size_t k = 0; k < b.size(); ++k) {
         costs_.iterations += static_cast<std::uint64_t>(reports[k].iterations);
-        if (reports[k].status == solvers::solve_status::max_iterations) ++costs_.unsolved;
+        using enum solvers::solve_status;
+        if (reports[k].status != converged && reports[k].status != unverified) ++costs_.unsolved;
         if (reports[k].communication != comm::status::ok) bad = reports[k].communication;
         if (reports[k].status != solvers::solve_status::not_finite) continue;
         std::ranges::fill(x[k].values(), std::numeric_limits<float>::quiet_NaN()); // it may look like an answer
@@ -206,16 +207,14 @@ void two_level::normalise(std::span<lattice::field<float>> vectors) {
 
 // Inverse iteration may turn all vectors into the few lowest modes, as on links of one: where a vector depends on those
 // before it, its initial random numbers take its place, in the columns of P only.
-void two_level::make_coarse_level() {
-    std::optional<coarse_operator::workspace> work;
+void two_level::make_coarse_level(coarse_operator::workspace& work) {
     job_.collectively([&] {
         replaced_columns_ = p_.define(test_vectors_, [&](std::int64_t site, int vector, std::span<float> spinor) {
             random_spinor(site, static_cast<std::uint32_t>(vector), spinor);
         });
-        work = dc_.make_workspace(p_);
     });
     // Not inside collectively(): a rank that failed there would be missing in the exchanges of the others.
-    check(dc_.define(p_, *d_, *work), "the surfaces of the coarse operator's columns");
+    check(dc_.define(p_, *d_, work), "the surfaces of the coarse operator's columns");
     if (dc_.bipartite()) job_.collectively([&] { dc_.invert_odd(); });
 }
 
@@ -224,7 +223,9 @@ void two_level::setup(const progress_callback& tell) {
     const int count = options_.vectors;
     if (!options_.coarse_level) return;
     std::vector<lattice::field<float>> b;
+    coarse_operator::workspace work;
     job_.collectively([&] {
+        work = dc_.make_workspace(p_);
         test_vectors_.clear();
         for (int i = 0; i < count; ++i) test_vectors_.push_back(space_.make());
         for (int k = 0; k < std::min(count, options_.at_once); ++k) b.push_back(space_.make());
@@ -241,7 +242,7 @@ void two_level::setup(const progress_callback& tell) {
         normalise({&v, 1});
         if (tell) tell({.where = phase::initial_vectors, .step = i + 1, .steps = count, .milestone = i + 1 == count});
     }
-    make_coarse_level();
+    make_coarse_level(work);
 
     for (int k = 0; k < options_.setup_iterations; ++k) {
         // v = M v with M the multigrid made of the previous vectors
@@ -252,7 +253,7 @@ void two_level::setup(const progress_callback& tell) {
             check(cycle(v, std::span(b).first(v.size())), "a set-up cycle");
             normalise(v);
         }
-        make_coarse_level();
+        make_coarse_level(work);
         if (tell)
             tell({.where = phase::setup_iteration,
                   .step = k + 1,

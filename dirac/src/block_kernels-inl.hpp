@@ -27,6 +27,7 @@ struct block_kernels : site_kernels<T, W> {
     using site_kernel = site_kernels<T, W>;
     using site_kernel::add_hops_between;
     using site_kernel::clear;
+    using site_kernel::has_hop_between;
     using site_kernel::hops_onto;
     using site_kernel::N;
     using site_kernel::vectors;
@@ -64,7 +65,8 @@ struct block_kernels : site_kernels<T, W> {
         const V factor = hn::Set(d, scale);
         site_buffer sum;
         const hop_fields all{links, x};
-        for (int site = 0; site < stencil.sites; ++site)
+        for (int site = 0; site < stencil.sites; ++site) {
+            if (!has_hop_between(stencil, mask, site)) continue;
             for (int v = 0; v < vectors; ++v) {
                 clear(sum);
                 add_hops_between(stencil, between, mask, group, site, v, all, sum);
@@ -73,6 +75,7 @@ struct block_kernels : site_kernels<T, W> {
                     hn::Store(hn::MulAdd(factor, hn::Load(d, sum.values + k * N), hn::Load(d, to + k * W)), d,
                               to + k * W);
             }
+        }
     }
 
     /// alpha = <Sr, r> / <Sr, Sr> of each block, in all lanes of the block; 0 if Sr vanishes.

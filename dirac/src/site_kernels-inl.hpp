@@ -252,6 +252,12 @@ struct site_kernels {
             add_hop_from_lanes<F>(sources, stencil.sites, step.site, f,
                                   f.link_at(std::int64_t{group} * stencil.sites + site, direction(F), v), sum);
     }
+    /// Does a hop over a face in `mask` come from another lane, or leave the blocks, at this site of every group?
+    static HWY_INLINE bool has_hop_between(const block_stencil<T>& stencil, unsigned mask, int site) {
+        for (int face = 0; face < lattice::faces; ++face)
+            if ((mask >> face & 1) != 0 && !stencil.hop_of(site, face).same_lane) return true;
+        return false;
+    }
     /// sum += add_hop_between() over the faces in `mask`; f points to the first group.
     static HWY_INLINE void add_hops_between(const block_stencil<T>& stencil, const lane_sources<T>& between,
                                             unsigned mask, int group, int site, int v, const hop_fields& f,

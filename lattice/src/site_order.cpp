@@ -183,6 +183,7 @@ std::shared_ptr<const site_order> site_order::blocked(const box& local, const co
     std::shared_ptr<site_order> order(new site_order);
     order->extents_ = local.extents;
     order->lane_width_ = lane_width;
+    order->lane_bits_ = std::countr_zero(static_cast<unsigned>(lane_width));
     order->outer_sites_ = std::int64_t{b.groups[0] + b.groups[1]} * b.sites_per_group;
     check_places(order->outer_sites_ * lane_width, local.extents);
     std::vector<std::int32_t> positions(static_cast<std::size_t>(local.volume()));
@@ -219,6 +220,7 @@ std::shared_ptr<const site_order> site_order::followed_by(std::int64_t more) con
     order->extents_ = all;
     order->whole_ = whole_;
     order->lane_width_ = lane_width_;
+    order->lane_bits_ = lane_bits_;
     order->outer_sites_ = outer;
     std::vector<std::int32_t> positions(static_cast<std::size_t>(volume_ + more));
     std::ranges::copy(position_, positions.begin());

@@ -15,6 +15,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace halocline::amg {
@@ -83,6 +84,10 @@ struct solver_options {
     bool stagnation_stop = false; ///< give up after restart_length iterations without a gain of 10 %
 };
 
+/// What a solve starts from: 0, or the values of x.
+enum class initial_guess : std::uint8_t { zero, x };
+constexpr std::string_view to_string(initial_guess guess) { return guess == initial_guess::zero ? "zero" : "x"; }
+
 /// The argument of progress callbacks: for each test vector and iteration of the set-up, each outer iteration of a
 /// solve.
 struct progress {
@@ -103,9 +108,10 @@ using progress_callback = std::function<void(const progress&)>;
 struct coarse_costs {
     std::uint64_t solves = 0;     ///< of coarse systems: one in each outer iteration of each system
     std::uint64_t iterations = 0; ///< in all of them
-    std::uint64_t unsolved = 0;   ///< of the solves: ended by the limit of iterations, above the coarse tolerance
-    double seconds = 0;           ///< everything below the finest level
-    double halo_seconds = 0;      ///< inside start, test and finish of the coarse plans: pack + wait + unpack
+    std::uint64_t unsolved =
+        0;              ///< of the solves: ended above the coarse tolerance, by the limit of iterations or a breakdown
+    double seconds = 0; ///< everything below the finest level
+    double halo_seconds = 0; ///< inside start, test and finish of the coarse plans: pack + wait + unpack
     double pack_seconds = 0;
     double wait_seconds = 0;
     double unpack_seconds = 0;

@@ -53,18 +53,21 @@ class solver {
     /// Err: on every rank no_hierarchy, which names m0 and csw; out_of_memory; job_error.
     void setup();
 
-    /// Solves D x = b from x = 0. Collective.  Shape: lexicographic, 24 components.  Pre: setup().
+    /// Solves D x = b, from x = 0 or from what x holds, such as the solution of a solve that ran out of iterations.
+    /// Collective.  Shape: lexicographic, 24 components.  Pre: setup().
     /// Not converging is a result, not an error.
-    /// Err: on every rank: input_error: no setup(), or the last one failed; a field of another shape, on any rank;
-    /// job_error.
-    solver_report solve(lattice::field<double>& x, const lattice::field<double>& b);
+    /// Err: on every rank: input_error: no setup(), or the last one failed; a field of another shape, or another initial
+    /// guess, on any rank; job_error.
+    solver_report solve(lattice::field<double>& x, const lattice::field<double>& b,
+                        initial_guess guess = initial_guess::zero);
     /// Solves D x_k = b_k for several right-hand sides, options.at_once of them in lockstep: each has the bits that it
     /// has alone. Returns a report for each.  Collective.
-    /// Shape: as many x as b, on every rank; all distinct.
-    /// Err: as above, and input_error for another number, before the first is solved for; out_of_memory.
+    /// Shape: as many x as b, on every rank; no x is another system's x or b.
+    /// Err: as above, and input_error for another number or such an x, before the first is solved for; out_of_memory.
     /// Memory: for each that is iterated at once (2 * restart_length + 4) * 192 bytes per site, kept for later calls.
     std::vector<solver_report> solve(std::span<lattice::field<double>* const> x,
-                                     std::span<const lattice::field<double>* const> b);
+                                     std::span<const lattice::field<double>* const> b,
+                                     initial_guess guess = initial_guess::zero);
 
     /// The most right-hand sides that are iterated together.
     [[nodiscard]] int at_once() const { return options_.at_once; }
@@ -81,11 +84,11 @@ class solver {
 
     /// Makes room for so many right-hand sides at once. On this rank.
     void make_room(std::size_t systems);
-    /// Err: input_error: before setup(); fields of another shape. On this rank.
+    /// Err: input_error: before setup(); fields of another shape, or shared by systems. On this rank.
     void check_call(fields x, const_fields b) const;
-    [[nodiscard]] solvers::fgmres_options outer_options() const;
+    [[nodiscard]] solvers::fgmres_options outer_options(initial_guess guess) const;
     /// Solves for up to options.at_once right-hand sides; they have a report each.
-    void solve_together(fields x, const_fields b, std::span<solver_report> reports);
+    void solve_together(fields x, const_fields b, std::span<solver_report> reports, initial_guess guess);
     comm::status precondition(fields z, const_fields r);
     /// Fills in what is of all right-hand sides together: seconds, costs, notes.
     void report_costs(double solve_seconds, std::span<solver_report> reports);

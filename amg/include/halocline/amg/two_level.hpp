@@ -99,7 +99,7 @@ class two_level {
     void random_spinor(std::int64_t site, std::uint32_t number, std::span<float> spinor) const;
     void random_vector(lattice::field<float>& v, std::uint32_t number) const;
     void normalise(std::span<lattice::field<float>> vectors);
-    void make_coarse_level();
+    void make_coarse_level(coarse_operator::workspace& work);
     void check(comm::status s, const char* what) const;
 
     comm::job job_;

@@ -134,8 +134,10 @@ class field {
                           (mine == its ? " in another site order" : "") + "; both must have the same shape and order");
     }
     [[nodiscard]] std::size_t offset(std::int64_t site, int c) const {
-        const std::int64_t position = order_->position(site), w = order_->lane_width();
-        return static_cast<std::size_t>((position / w * components_ + c) * w + position % w);
+        const std::int64_t position = order_->position(site);
+        const int bits = order_->lane_bits();
+        return static_cast<std::size_t>((((position >> bits) * components_ + c) << bits) +
+                                        (position & (order_->lane_width() - 1)));
     }
 
     std::shared_ptr<const site_order> order_;

@@ -68,6 +68,8 @@ class site_order {
 
     [[nodiscard]] const coordinate& extents() const { return extents_; }
     [[nodiscard]] int lane_width() const { return lane_width_; }
+    /// lane_width() is 2 to this power.
+    [[nodiscard]] int lane_bits() const { return lane_bits_; }
     /// Outer positions, including padding: storage is outer_sites() * lane_width() sites.
     [[nodiscard]] std::int64_t outer_sites() const { return outer_sites_; }
     /// Sites of the local box; half of them have no position in half() orders.
@@ -100,7 +102,7 @@ class site_order {
     [[nodiscard]] bool has_positions_of(const site_order& other) const;
 
     coordinate extents_{};
-    int lane_width_ = 1;
+    int lane_width_ = 1, lane_bits_ = 0;
     bool lexicographic_ = false; ///< then position and site are the same, and there are no tables
     bool whole_ = true;
     std::int64_t volume_ = 0;
