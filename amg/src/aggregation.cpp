@@ -22,6 +22,8 @@ constexpr int half_spinor = lattice::spinor_components / 2; // reals of one chir
 constexpr double dependent_below = 1e-5;
 // Number of sites summed in fp32 before the sum continues in fp64.
 constexpr std::size_t fp32_run = 16;
+// Of P, what several restrictions read while it is in the second-level cache.
+constexpr std::ptrdiff_t cached_bytes = 256 << 10;
 
 [[noreturn]] void throw_dependent(const lattice::block_layout& b, int block, int chirality, int vector, double before,
                                   double after) {
@@ -41,20 +43,17 @@ class block_gram_schmidt {
     block_gram_schmidt(const lattice::block_layout& b, int group, kernels::view<float> vectors, int count,
                        std::span<const std::int32_t> sites)
         : b_(b), group_(group), v_(vectors), sites_(sites), w_(static_cast<std::size_t>(b.lane_width)),
-          sums_(static_cast<std::size_t>(count) * 2 * w_), before_(w_), c_(sums_.size()) {}
+          sums_(static_cast<std::size_t>(count) * 2 * w_), before_(w_), c_(sums_.size()), factors_(sums_.size()) {}
 
     /// Makes v_j orthogonal to those before it, in the chosen lanes; the others keep it as it is.
     void orthogonalise(int j, const std::vector<bool>& chosen) {
+        project(0, j, 0);
+        std::copy_n(sums_.begin() + static_cast<std::ptrdiff_t>(2 * w_) * j, w_, before_.begin());
         for (int pass = 0; pass < 2; ++pass) { // the second pass removes what rounding left
-            project(0, j);
-            if (pass == 0) std::copy_n(sums_.begin() + static_cast<std::ptrdiff_t>(2 * w_) * j, w_, before_.begin());
-            // v_j = v_j - sum_{i<j} <v_i, v_j> v_i
             for (std::size_t k = 0; k < static_cast<std::size_t>(j) * 2 * w_; ++k)
-                c_[k] = chosen[k % w_] ? static_cast<float>(-sums_[k]) : 0.0F;
-            if (j > 0)
-                kernels::combine(b_.lane_width, {v_.data, v_.stride}, j, c_.data(), from(j), b_.sites_per_group, true);
+                factors_[k] = chosen[k % w_] ? static_cast<float>(-sums_[k]) : 0.0F;
+            project(pass == 0 ? 0 : j, j, j);
         }
-        project(j, j);
     }
     /// v_j = v_j / ||v_j||, after orthogonalise(j).
     void normalise(int j) {
@@ -87,16 +86,23 @@ class block_gram_schmidt {
     [[nodiscard]] kernels::view<float> from(int first) const {
         return {v_.data + std::ptrdiff_t{first} * half_spinor * b_.lane_width, v_.stride};
     }
-    /// sums_{i - first} = <v_i, v_j> per block, for i in [first, j].
-    void project(int first, int j) {
+    /// v_j += sum_{i < subtracted} factors_i v_i; then sums_{i - first} = <v_i, v_j> per block, for i in [first, j]. Both
+    /// in runs of sites, whose vectors the second finds in the cache.
+    void project(int first, int j, int subtracted) {
         const int count = j - first + 1;
         const std::size_t n = static_cast<std::size_t>(count) * 2 * w_;
         std::fill_n(sums_.begin(), n, 0.0);
         const kernels::view<const float> vj{from(j).data, v_.stride}, vi{from(first).data, v_.stride};
         for (std::size_t s = 0; s < sites_.size(); s += fp32_run) {
+            const std::size_t run = std::min(fp32_run, sites_.size() - s);
+            if (subtracted > 0) {
+                const auto shift = static_cast<std::ptrdiff_t>(s) * v_.stride;
+                const kernels::view<float> target{from(j).data + shift, v_.stride};
+                kernels::combine(b_.lane_width, {v_.data + shift, v_.stride}, subtracted, factors_.data(), {&target, 1},
+                                 static_cast<int>(run), true);
+            }
             std::fill_n(c_.begin(), n, 0.0F);
-            kernels::dots(b_.lane_width, vi, count, {&vj, 1}, sites_.subspan(s, std::min(fp32_run, sites_.size() - s)),
-                          c_.data());
+            kernels::dots(b_.lane_width, vi, count, {&vj, 1}, sites_.subspan(s, run), c_.data());
             for (std::size_t k = 0; k < n; ++k) sums_[k] += static_cast<double>(c_[k]);
         }
         sum_over_splits({sums_.data(), n});
@@ -117,7 +123,7 @@ class block_gram_schmidt {
     std::span<const std::int32_t> sites_;
     std::size_t w_;
     std::vector<double> sums_, before_; ///< products [vector][re, im][lane]; ||v_j||^2 [lane]
-    std::vector<float> c_;              ///< coefficients [vector][re, im][lane]
+    std::vector<float> c_, factors_;    ///< products of a run of sites, coefficients: [vector][re, im][lane]
 };
 
 } // namespace
@@ -158,7 +164,7 @@ aggregation::aggregation(std::shared_ptr<const lattice::site_order> fine,
         for (unsigned mask = 1; mask < face_sites_.size(); ++mask)
             if (mask & touched) face_sites_[mask].push_back(s);
     }
-    lanes_.resize(static_cast<std::size_t>(kernels::most_right_hand_sides * vectors_ * 2 * b.lane_width));
+    lanes_.resize(static_cast<std::size_t>(most_batches) * lanes_of_batch());
 }
 
 float* aggregation::group(int g, int chirality) {
@@ -227,24 +233,36 @@ std::int64_t aggregation::orthonormalise(int g, int chirality, const replacement
 void aggregation::prolong(std::span<lattice::field<float>> y, std::span<const lattice::field<float>> x) noexcept {
     for (lattice::field<float>& one : y) one.mark_written();
     for (int g = 0; g < blocks().groups[0] + blocks().groups[1]; ++g)
-        for (int c = 0; c < 2; ++c) // every field reads the same data: the vectors of one chirality in one group
-            for (std::size_t i = 0; i < y.size(); ++i) prolong_group(g, c, y[i], x[i]);
+        for (int c = 0; c < 2; ++c) prolong_group(g, c, y, x);
 }
 
-void aggregation::prolong_group(int g, int chirality, lattice::field<float>& y,
-                                const lattice::field<float>& x) noexcept {
+void aggregation::prolong_group(int g, int chirality, std::span<lattice::field<float>> ys,
+                                std::span<const lattice::field<float>> xs) noexcept {
     const lattice::block_layout& b = blocks();
-    const int w = b.lane_width;
-    for (int place = 0; place < b.blocks_per_group; ++place) {
-        const std::int32_t site = coarse_site_[g * b.blocks_per_group + place];
-        const float* const from = site < 0 ? nullptr : x.outer(site) + chirality * 2 * vectors_;
-        for (int k = 0; k < 2 * vectors_; ++k)
-            for (int s = 0; s < b.splits_per_block; ++s)
-                lanes_[k * w + place * b.splits_per_block + s] = from ? from[k] : 0.0F;
+    const int w = b.lane_width, run = cached_sites();
+    for (std::size_t i = 0; i < xs.size(); ++i)
+        for (int place = 0; place < b.blocks_per_group; ++place) {
+            const std::int32_t site = coarse_site_[g * b.blocks_per_group + place];
+            const float* const from = site < 0 ? nullptr : xs[i].outer(site) + chirality * 2 * vectors_;
+            float* const to = lanes_.data() + i * static_cast<std::size_t>(2 * vectors_ * w);
+            for (int k = 0; k < 2 * vectors_; ++k)
+                for (int s = 0; s < b.splits_per_block; ++s)
+                    to[k * w + place * b.splits_per_block + s] = from ? from[k] : 0.0F;
+        }
+    for (int first = 0; first < b.sites_per_group; first += run) {
+        short_list<kernels::view<float>, solvers::most_systems> targets;
+        for (lattice::field<float>& y : ys)
+            targets.push_back({y.outer(std::int64_t{g} * b.sites_per_group + first) + chirality * half_spinor * w,
+                               std::ptrdiff_t{lattice::spinor_components} * w});
+        kernels::combine(w, {group(g, chirality) + first * site_stride_, site_stride_}, vectors_, lanes_.data(),
+                         targets.values(), std::min(run, b.sites_per_group - first), false);
     }
-    float* const target = y.outer(std::int64_t{g} * b.sites_per_group) + chirality * half_spinor * w;
-    kernels::combine(w, {group(g, chirality), site_stride_}, vectors_, lanes_.data(),
-                     {target, std::ptrdiff_t{lattice::spinor_components} * w}, b.sites_per_group, false);
+}
+
+int aggregation::cached_sites() const {
+    const std::ptrdiff_t site_bytes =
+        std::ptrdiff_t{half_spinor} * vectors_ * blocks().lane_width * static_cast<std::ptrdiff_t>(sizeof(float));
+    return static_cast<int>(std::max<std::ptrdiff_t>(1, cached_bytes / site_bytes));
 }
 
 void aggregation::restrict(std::span<lattice::field<float>> x, std::span<const lattice::field<float>> y) noexcept {
@@ -261,28 +279,44 @@ void aggregation::restrict(std::span<const batch> batches) noexcept {
     for (const batch& fields : batches)
         for (lattice::field<float>& x : fields.x) x.mark_written();
     for (int g = 0; g < blocks().groups[0] + blocks().groups[1]; ++g)
-        for (int c = 0; c < 2; ++c) // every batch reads the same data: the vectors of one chirality in one group
-            for (const batch& fields : batches) restrict_group(g, c, fields);
+        for (int c = 0; c < 2; ++c) restrict_group(g, c, batches);
 }
 
-void aggregation::restrict_group(int g, int chirality, const batch& fields) noexcept {
+void aggregation::restrict_group(int g, int chirality, std::span<const batch> batches) noexcept {
+    const int sites = blocks().sites_per_group, run = cached_sites();
+    std::fill_n(lanes_.begin(), batches.size() * lanes_of_batch(), 0.0F);
+    for (int first = 0; first < sites; first += run)
+        for (std::size_t k = 0; k < batches.size(); ++k)
+            add_products(g, chirality, batches[k], first, std::min(first + run, sites), k);
+    for (std::size_t k = 0; k < batches.size(); ++k) store_products(g, chirality, batches[k], k);
+}
+
+void aggregation::add_products(int g, int chirality, const batch& fields, int first, int last,
+                               std::size_t number) noexcept {
     const lattice::block_layout& b = blocks();
     const int w = b.lane_width;
     std::array<kernels::view<const float>, kernels::most_right_hand_sides> from{};
     for (std::size_t i = 0; i < fields.y.size(); ++i)
         from[i] = {fields.y[i].outer(std::int64_t{g} * b.sites_per_group) + chirality * half_spinor * w,
                    std::ptrdiff_t{lattice::spinor_components} * w};
-    std::fill(lanes_.begin(), lanes_.end(), 0.0F);
-    kernels::dots(w, {group(g, chirality), site_stride_}, vectors_, {from.data(), fields.y.size()},
-                  sites_read(fields.face_mask), lanes_.data());
+    const std::span<const std::int32_t> sites = sites_read(fields.face_mask);
+    const auto begin = std::ranges::lower_bound(sites, first), end = std::ranges::lower_bound(sites, last);
+    kernels::dots(w, {group(g, chirality), site_stride_}, vectors_, {from.data(), fields.y.size()}, {begin, end},
+                  lanes_.data() + number * lanes_of_batch());
+}
+
+void aggregation::store_products(int g, int chirality, const batch& fields, std::size_t number) const noexcept {
+    const lattice::block_layout& b = blocks();
+    const int w = b.lane_width;
+    const float* const products = lanes_.data() + number * lanes_of_batch();
     for (std::size_t i = 0; i < fields.y.size(); ++i)
         for (int place = 0; place < b.blocks_per_group; ++place) {
             const std::int32_t site = coarse_site_[g * b.blocks_per_group + place];
             if (site < 0) continue;
             float* const to = fields.x[i].outer(site) + chirality * 2 * vectors_;
             for (int k = 0; k < 2 * vectors_; ++k) {
-                const float* const lane = lanes_.data() + (static_cast<std::ptrdiff_t>(i) * 2 * vectors_ + k) * w +
-                                          place * b.splits_per_block;
+                const float* const lane =
+                    products + (static_cast<std::ptrdiff_t>(i) * 2 * vectors_ + k) * w + place * b.splits_per_block;
                 float sum = 0;
                 for (int s = 0; s < b.splits_per_block; ++s) sum += lane[s];
                 to[k] = sum;

@@ -78,43 +78,63 @@ void dots_target(int w, view<const float> p, int count, const view<const float>*
     }
 }
 
-template <int W>
-HWY_INLINE void combine_of(view<const float> p, int count, const float* HWY_RESTRICT c, view<float> y, int sites,
+constexpr bool has_32_registers = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64; // older targets have 16
+
+template <int W, int B>
+HWY_INLINE void combine_of(view<const float> p, int count, const float* HWY_RESTRICT c, const view<float>* y, int sites,
                            bool keep) {
     const hn::CappedTag<float, W> d;
     constexpr int lanes = static_cast<int>(hn::MaxLanes(hn::CappedTag<float, W>()));
     for (int s = 0; s < sites; ++s) {
         const float* const p_site = p.data + s * p.stride;
-        float* const y_site = y.data + s * y.stride;
         for (int l = 0; l < W; l += lanes) {
-            hn::Vec<decltype(d)> sum[2 * complex_components];
-            for (int k = 0; k < 2 * complex_components; ++k)
-                sum[k] = keep ? hn::LoadU(d, y_site + k * W + l) : hn::Zero(d);
+            hn::Vec<decltype(d)> sum[B][2 * complex_components];
+            for (int b = 0; b < B; ++b)
+                for (int k = 0; k < 2 * complex_components; ++k)
+                    sum[b][k] = keep ? hn::LoadU(d, y[b].data + s * y[b].stride + k * W + l) : hn::Zero(d);
             for (int i = 0; i < count; ++i) {
                 const float* const v = p_site + i * 2 * complex_components * W + l;
-                const auto cr = hn::LoadU(d, c + 2 * i * W + l), ci = hn::LoadU(d, c + (2 * i + 1) * W + l);
+                hn::Vec<decltype(d)> cr[B], ci[B];
+                for (int b = 0; b < B; ++b) {
+                    const float* const factor = c + (b * count + i) * 2 * W + l;
+                    cr[b] = hn::LoadU(d, factor);
+                    ci[b] = hn::LoadU(d, factor + W);
+                }
                 for (int k = 0; k < complex_components; ++k) {
                     const auto vr = hn::LoadU(d, v + 2 * k * W), vi = hn::LoadU(d, v + (2 * k + 1) * W);
-                    sum[2 * k] = hn::NegMulAdd(vi, ci, hn::MulAdd(vr, cr, sum[2 * k]));
-                    sum[2 * k + 1] = hn::MulAdd(vi, cr, hn::MulAdd(vr, ci, sum[2 * k + 1]));
+                    for (int b = 0; b < B; ++b) {
+                        sum[b][2 * k] = hn::NegMulAdd(vi, ci[b], hn::MulAdd(vr, cr[b], sum[b][2 * k]));
+                        sum[b][2 * k + 1] = hn::MulAdd(vi, cr[b], hn::MulAdd(vr, ci[b], sum[b][2 * k + 1]));
+                    }
                 }
             }
-            for (int k = 0; k < 2 * complex_components; ++k) hn::StoreU(sum[k], d, y_site + k * W + l);
+            for (int b = 0; b < B; ++b)
+                for (int k = 0; k < 2 * complex_components; ++k)
+                    hn::StoreU(sum[b][k], d, y[b].data + s * y[b].stride + k * W + l);
         }
     }
 }
 
-void combine_target(int w, view<const float> p, int count, const float* c, view<float> y, int sites, bool keep) {
+template <int W>
+HWY_INLINE void combine_any(view<const float> p, int count, const float* c, const view<float>* y, std::size_t y_count,
+                            int sites, bool keep) {
+    std::size_t b = 0;
+    if constexpr (has_32_registers)
+        for (; b + 2 <= y_count; b += 2, c += 4 * count * W) combine_of<W, 2>(p, count, c, y + b, sites, keep);
+    for (; b < y_count; ++b, c += 2 * count * W) combine_of<W, 1>(p, count, c, y + b, sites, keep);
+}
+
+void combine_target(int w, view<const float> p, int count, const float* c, const view<float>* y, std::size_t y_count,
+                    int sites, bool keep) {
     switch (w) {
-    case 1: return combine_of<1>(p, count, c, y, sites, keep);
-    case 4: return combine_of<4>(p, count, c, y, sites, keep);
-    case 8: return combine_of<8>(p, count, c, y, sites, keep);
-    default: return combine_of<16>(p, count, c, y, sites, keep);
+    case 1: return combine_any<1>(p, count, c, y, y_count, sites, keep);
+    case 4: return combine_any<4>(p, count, c, y, y_count, sites, keep);
+    case 8: return combine_any<8>(p, count, c, y, y_count, sites, keep);
+    default: return combine_any<16>(p, count, c, y, y_count, sites, keep);
     }
 }
 
-// As many as there are registers for: AVX-512 and Arm have 32, older targets 16.
-constexpr int systems_in_registers = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64 ? 4 : 3;
+constexpr int systems_in_registers = has_32_registers ? 4 : 3;
 /// Rows of one panel, of each system.
 struct panel_sums {
     float re[systems_in_registers][16], im[systems_in_registers][16];
@@ -209,8 +229,9 @@ void dots(int w, view<const float> p, int count, std::span<const view<const floa
           std::span<const std::int32_t> sites, float* acc) noexcept {
     HWY_DYNAMIC_DISPATCH(dots_target)(w, p, count, x.data(), x.size(), sites.data(), sites.size(), acc);
 }
-void combine(int w, view<const float> p, int count, const float* c, view<float> y, int sites, bool keep) noexcept {
-    HWY_DYNAMIC_DISPATCH(combine_target)(w, p, count, c, y, sites, keep);
+void combine(int w, view<const float> p, int count, const float* c, std::span<const view<float>> y, int sites,
+             bool keep) noexcept {
+    HWY_DYNAMIC_DISPATCH(combine_target)(w, p, count, c, y.data(), y.size(), sites, keep);
 }
 void multiply(int n, std::span<const product> terms, std::span<float* const> ys, std::ptrdiff_t offset,
               bool keep) noexcept {

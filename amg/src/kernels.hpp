@@ -25,8 +25,11 @@ struct view {
 void dots(int w, view<const float> p, int count, std::span<const view<const float>> x,
           std::span<const std::int32_t> sites, float* acc) noexcept;
 
-/// y = (keep ? y : 0) + sum_i c[i][2][W] p_i on sites [0, sites), coefficients per lane.
-void combine(int w, view<const float> p, int count, const float* c, view<float> y, int sites, bool keep) noexcept;
+/// y_b = (keep ? y_b : 0) + sum_i c[b][i][2][W] p_i on sites [0, sites), coefficients per lane. The bits of one y don't
+/// depend on the others.
+/// Cost: reads p once for each two y, or one where there are only 16 SIMD registers.
+void combine(int w, view<const float> p, int count, const float* c, std::span<const view<float>> y, int sites,
+             bool keep) noexcept;
 
 /// A dense complex n x n matrix for multiply(): panels of 16 rows (the last one of 8 if that is enough), each
 /// [column][re, im][row]. SIMD lanes run over rows; one column of a panel is one or two cache lines.

@@ -35,12 +35,13 @@ class aggregation {
 
     /// y = P x.  Cost: reads P once.
     void prolong(lattice::field<float>& y, const lattice::field<float>& x) noexcept { prolong({&y, 1}, {&x, 1}); }
-    /// y = P x of each.  Cost: reads P once from memory, for each field once from cache.
+    /// y = P x of each, of up to solvers::most_systems.  Cost: reads P once from memory, for each two fields once from
+    /// the second-level cache.
     void prolong(std::span<lattice::field<float>> y, std::span<const lattice::field<float>> x) noexcept;
     /// x = P^dagger y.  Cost: reads P once.
     void restrict(lattice::field<float>& x, const lattice::field<float>& y) noexcept { restrict({&x, 1}, {&y, 1}); }
     /// x = P^dagger y of each, of up to solvers::most_systems.  Cost: reads P once from memory, for each 4 fields once
-    /// from cache.
+    /// from the second-level cache.
     void restrict(std::span<lattice::field<float>> x, std::span<const lattice::field<float>> y) noexcept;
     /// Up to 4 fields y, and their restrictions x. With `face_mask` != 0 the fields are known to vanish except at the
     /// sites next to those faces of the blocks (bit face.index()); only these are read.
@@ -49,7 +50,9 @@ class aggregation {
         std::span<const lattice::field<float>> y;
         unsigned face_mask = 0;
     };
-    /// x = P^dagger y for all fields of all batches.  Cost: reads P once from memory, for each batch once from cache.
+    static constexpr int most_batches = 1 + lattice::faces;
+    /// x = P^dagger y for all fields of all batches, up to most_batches of them.  Cost: reads P once from memory, for
+    /// each batch once from the second-level cache.
     void restrict(std::span<const batch> batches) noexcept;
     /// y = 0 at those sites that restrict() reads of a field with this mask.
     void clear(lattice::field<float>& y, unsigned face_mask) const noexcept;
@@ -75,8 +78,17 @@ class aggregation {
     [[nodiscard]] std::span<const std::int32_t> sites_read(unsigned face_mask) const noexcept {
         return face_mask == 0 ? all_sites_ : face_sites_[face_mask];
     }
-    void restrict_group(int g, int chirality, const batch& fields) noexcept;
-    void prolong_group(int g, int chirality, lattice::field<float>& y, const lattice::field<float>& x) noexcept;
+    void restrict_group(int g, int chirality, std::span<const batch> batches) noexcept;
+    /// lanes_ of this batch += the products with its fields, over the sites [first, last) of a group.
+    void add_products(int g, int chirality, const batch& fields, int first, int last, std::size_t number) noexcept;
+    void store_products(int g, int chirality, const batch& fields, std::size_t number) const noexcept;
+    [[nodiscard]] std::size_t lanes_of_batch() const {
+        return static_cast<std::size_t>(4 * 2 * vectors_ * blocks().lane_width); // 4 fields, re and im
+    }
+    void prolong_group(int g, int chirality, std::span<lattice::field<float>> ys,
+                       std::span<const lattice::field<float>> xs) noexcept;
+    /// Sites of a group whose columns of one chirality fit into the second-level cache, with room for more.
+    [[nodiscard]] int cached_sites() const;
 
     std::shared_ptr<const lattice::site_order> fine_, coarse_;
     int vectors_;
@@ -86,7 +98,8 @@ class aggregation {
     std::vector<std::int32_t> coarse_site_;             ///< by [group][block in group]; -1 for padding
     std::vector<std::int32_t> all_sites_;               ///< 0 ... sites per group - 1
     std::vector<std::vector<std::int32_t>> face_sites_; ///< sub-box sites next to the faces, by mask
-    std::vector<float> lanes_;                          ///< scratch: per-lane coefficients of one group and chirality
+    /// Scratch, per lane, of one group and chirality: the products of each batch; the coefficients of prolong().
+    std::vector<float> lanes_;
 };
 
 } // namespace halocline::amg
