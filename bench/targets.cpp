@@ -3,8 +3,8 @@
 //
 // RUN is a file of JSON lines that other benches wrote in one go. Ratios are taken within a run; over several runs a
 // figure is the median, with its range; runs of different code are refused, and so are runs without any figure. Prints
-// two tables in Markdown: one row per target with its worst figure, for docs/status.md, and all figures, for
-// docs/measurements/; then what was not measured, and why. --json FILE gets one line per figure, and one of
+// three tables in Markdown: how many times as long others take, for README.md and docs/status.md; one row per target
+// with its worst figure, and all figures, for docs/measurements/; then what was not measured, and why. --json FILE gets one line per figure, and one of
 // "bench":"targets_missing" per point without any.
 #include "support/command_line.hpp"
 #include "support/json_line.hpp"
@@ -41,6 +41,14 @@ run_lines read_run(const std::string& path) {
     return lines;
 }
 
+/// As the tables call it: near and far for the modes "fast" and "slow" of lines of JSON, alone for their "bare".
+std::string shown(std::string text) {
+    for (const auto& [key, word] :
+         {std::pair<std::string, std::string>{"fast", "near"}, {"slow", "far"}, {"bare", "alone"}})
+        if (const std::size_t at = text.find(key); at != std::string::npos) text.replace(at, key.size(), word);
+    return text;
+}
+
 /// missed_by_limit: the limit misses the bound, too, and ours is no worse: so the target asks for no more.
 enum class verdict { missed, missed_by_limit, met };
 
@@ -71,6 +79,8 @@ struct pooled {
     [[nodiscard]] double margin() const {
         return first.side == wanted::at_least ? value() / first.bound : 2 - value() / first.bound;
     }
+    /// Of a ratio to another: the other's time / ours.
+    [[nodiscard]] double gain() const { return first.side == wanted::at_least ? value() : 1 / value(); }
     [[nodiscard]] bool limit_misses() const {
         return !limits().empty() && !met(median(limits()), first.bound, first.side);
     }
@@ -99,7 +109,7 @@ struct pooled {
 /// What no run has a figure of.
 struct gap {
     figure where;                ///< the first
-    std::set<std::string> lacks; ///< in any run: "raw slot", "MPI in fast mode"
+    std::set<std::string> lacks; ///< in any run: "raw slot", "MPI near"
 };
 
 /// All runs together.
@@ -147,7 +157,7 @@ void add_gap(const figure& f, std::vector<gap>& to, bool by_speed) {
     const auto same = [&](const gap& g) { return is_of(g.where, f) && (!by_speed || g.where.speed == f.speed); };
     auto found = std::ranges::find_if(to, same);
     if (found == to.end()) found = to.insert(to.end(), {f, {}});
-    found->lacks.insert(f.lacks + (f.speed.empty() ? "" : " in " + f.speed + " mode"));
+    found->lacks.insert(f.lacks + (f.speed.empty() ? "" : " " + shown(f.speed)));
 }
 
 /// Adds those of `lacking` that no figure of any run makes up for.
@@ -257,26 +267,49 @@ std::string worst_of(const row& r) {
     if (points.empty()) return "–";
     const pooled* const worst =
         *std::ranges::min_element(points, {}, [](const pooled* p) { return std::pair(p->judged(), p->margin()); });
-    return worst->first.speed + (worst->first.speed.empty() ? "" : " ") + worst->cell();
+    return shown(worst->first.speed) + (worst->first.speed.empty() ? "" : " ") + worst->cell();
+}
+
+/// What others take: of each row the median over all its kinds, sizes and places of the cores, and the worst.
+void print_in_short(const judgement& all) {
+    std::vector<std::pair<std::string, std::vector<const pooled*>>> rows;
+    for (const pooled& p : all.figures) {
+        if (p.first.in_short.empty()) continue;
+        auto found = std::ranges::find(rows, p.first.in_short, [](const auto& r) { return r.first; });
+        if (found == rows.end()) found = rows.insert(rows.end(), {p.first.in_short, {}});
+        found->second.push_back(&p);
+    }
+    if (rows.empty()) return;
+    std::puts("| their time / ours | median | worst | where |\n|---|---|---|---|");
+    for (const auto& [name, figures] : rows) {
+        std::vector<double> gains;
+        for (const pooled* p : figures) gains.push_back(p->gain());
+        const pooled* const worst = *std::ranges::min_element(figures, {}, &pooled::gain);
+        std::string where = worst->first.point + ", " + shown(worst->first.of);
+        if (!worst->first.speed.empty()) where += ", " + shown(worst->first.speed);
+        std::printf("| %s | %s | %s | %s%s |\n", name.c_str(), printed(median(gains)).c_str(),
+                    printed(worst->gain()).c_str(), where.c_str(), worst->is_noisy() ? " *n*" : "");
+    }
+    std::puts("");
 }
 
 /// A row per target: how many of its figures meet it, at how many points there is none, and the worst figure.
 void print_summary(const std::vector<row>& rows) {
     std::puts("| target | of | met | worst |\n|---|---|---|---|");
     for (const row& r : rows)
-        std::printf("| %s | %s | %s | %s |\n", name_of(r).c_str(), r.of.c_str(), count_of(r).c_str(),
+        std::printf("| %s | %s | %s | %s |\n", name_of(r).c_str(), shown(r.of).c_str(), count_of(r).c_str(),
                     worst_of(r).c_str());
 }
 
 void print_figures(std::vector<row> rows) {
-    std::puts("| target | of | fast mode | slow mode | either |\n|---|---|---|---|---|");
+    std::puts("| target | of | near | far | either |\n|---|---|---|---|---|");
     for (row& r : rows)
         if (!r.all_figures().empty())
-            std::printf("| %s | %s | %s | %s | %s |\n", name_of(r).c_str(), r.of.c_str(), r.cell("fast").c_str(),
+            std::printf("| %s | %s | %s | %s | %s |\n", name_of(r).c_str(), shown(r.of).c_str(), r.cell("fast").c_str(),
                         r.cell("slow").c_str(), r.cell("").c_str());
 }
 
-/// "no MPI in fast mode, no ours in slow mode"
+/// "no MPI near, no ours far"
 std::string reason_of(const gap& g) {
     std::string reason;
     for (const std::string& what : g.lacks)
@@ -284,7 +317,7 @@ std::string reason_of(const gap& g) {
     return reason;
 }
 
-/// "4^4, 8^4 (no MPI in fast mode); 16^4 (no time)"
+/// "4^4, 8^4 (no MPI near); 16^4 (no time)"
 std::string list_of(std::vector<const gap*> gaps) {
     std::ranges::stable_sort(gaps, {}, [](const gap* g) { return g->where.size; });
     std::vector<std::pair<std::string, std::string>> by_reason;
@@ -313,20 +346,22 @@ void print_missing(const judgement& all, const std::vector<row>& rows) {
     for (const row& r : rows) {
         const bool row_says_it = r.all_figures().empty() && std::ranges::all_of(r.not_measured, without_line);
         if (!row_says_it && !r.not_measured.empty())
-            std::printf("* %s, %s: %s\n", r.target.c_str(), r.of.c_str(), list_of(r.not_measured).c_str());
+            std::printf("* %s, %s: %s\n", r.target.c_str(), shown(r.of).c_str(), list_of(r.not_measured).c_str());
     }
     if (all.one_mode.empty()) return;
-    std::puts("judged only in the other mode of the machine:");
+    std::puts("judged only with the cores in the other place:");
     for (const row& r : rows) {
         std::vector<const gap*> of_row;
         for (const gap& g : all.one_mode)
             if (g.where.target == r.target && g.where.of == r.of) of_row.push_back(&g);
-        if (!of_row.empty()) std::printf("* %s, %s: %s\n", r.target.c_str(), r.of.c_str(), list_of(of_row).c_str());
+        if (!of_row.empty())
+            std::printf("* %s, %s: %s\n", r.target.c_str(), shown(r.of).c_str(), list_of(of_row).c_str());
     }
 }
 
 void print_tables(const judgement& all) {
     const std::vector<row> rows = rows_of(all);
+    print_in_short(all);
     print_summary(rows);
     std::puts("");
     print_figures(rows);
@@ -337,7 +372,7 @@ void print_tables(const judgement& all) {
                 "one-copy limit's\n"
                 "own figure where it misses the bound, too; n: noisy. step: the source written, the exchange, the "
                 "ghosts read;\n"
-                "bare: of that the exchange alone. short runs: faces that the one-copy limit copies 16 bytes at a "
+                "alone: of that the exchange. short runs: faces that the one-copy limit copies 16 bytes at a "
                 "time (x is cut)\n",
                 all.figures.size(), count(verdict::met), count(verdict::missed), count(verdict::missed_by_limit));
     print_missing(all, rows);

@@ -106,6 +106,12 @@ bool vectors_can_beat_limit(const place& p) {
 /// The greatest figure that is printed as less than 1.
 constexpr double below_one = 0.99;
 
+/// Steps of each box, which docs/status.md and README.md show.
+std::function<std::string(const place&)> step_in_short(const exchange_kind& k, bool chosen, const std::string& beside) {
+    if (k.measure != "step" || !chosen || k.bytes_per_site != 96) return {};
+    return [=](const place& p) { return std::to_string(k.ranks) + " ranks, a step, " + p.point + ": " + beside; };
+}
+
 /// What is judged if each rank has a core of its own.
 std::vector<target> targets_of_own_cores(const exchange_kind& k, bool chosen, const std::vector<place>& points) {
     const std::string of = k.what(chosen);
@@ -139,7 +145,8 @@ std::vector<target> targets_of_own_cores(const exchange_kind& k, bool chosen, co
              .bound = always(1.3),
              .above = best_mpi(),
              .below = ours(chosen),
-             .points = points}};
+             .points = points,
+             .in_short = step_in_short(k, chosen, "the quickest MPI")}};
 }
 
 /// What is judged if ranks outnumber cores, so that the speed of the machine can't be determined: what a plan chooses,
@@ -154,7 +161,8 @@ std::vector<target> targets_of_shared_cores(const exchange_kind& k, const std::v
                        .above = ours(chosen),
                        .below = installed_openmpi(),
                        .points = points,
-                       .limit = one_copy_limit()});
+                       .limit = one_copy_limit(),
+                       .in_short = step_in_short(k, chosen, "Open MPI")});
     return all;
 }
 

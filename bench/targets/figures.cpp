@@ -50,7 +50,8 @@ figure figure_at(const target& t, const place& p) {
              .side = t.side,
              .bound = t.bound(p, (ours_is_above ? above : below).line),
              .lacks = p.left_out.empty() ? missing(t, above, below) : p.left_out,
-             .limit_suffices = t.limit_suffices};
+             .limit_suffices = t.limit_suffices,
+             .in_short = t.in_short ? t.in_short(p) : ""};
     if (!f.lacks.empty()) return f;
     f.noisy = above.noisy() || (below && below.noisy());
     if (t.form == target::paired) {

@@ -72,6 +72,9 @@ struct target {
     std::function<bool(const place&)> applies{};
     term limit{};                ///< what takes the place of ours to show what is possible; may be empty
     bool limit_suffices = false; ///< if the limit itself misses the bound, is being no slower than the limit enough?
+    /// The row of the short table that a place belongs to, such as "exchange, 2 ranks, 8^4"; "": none. Without a
+    /// function: none. Of ratios to others only.
+    std::function<std::string(const place&)> in_short{};
 };
 
 /// The bound of a target that has only one.
@@ -94,6 +97,7 @@ struct figure {
     bool noisy = false;
     double limit = 0; ///< what the limit reaches in place of ours; 0: not considered
     bool limit_suffices = false;
+    std::string in_short{}; ///< its row of the short table; "": none
 };
 
 /// `value` as it is printed, which is what counts: two decimals below 10, one below 100, otherwise none.

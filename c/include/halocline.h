@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Halocline for C: jobs, windows between two ranks, halo plans, global sums, the multigrid solver. One header, C11.
- * Each part names the C++ header with the details; docs/ describes the whole. Examples: apps/halo_c/halo_c.c, and for
- * the solver c/README.md.
+/* Halocline for C: jobs, windows between two ranks, halo plans, shells of ghosts in arrays of yours, global sums, the
+ * multigrid solver. One header, C11. Each part names the C++ header with the details; docs/ describes the whole.
+ * Examples: apps/halo_c/halo_c.c, c/README.md.
  *
  * A function that can fail returns a halocline_status; halocline_error() then has the text, for the calling thread. No
  * exception leaves a function. Handles may be freed in any order; freeing NULL does nothing. "Collective" functions are

@@ -21,7 +21,8 @@ int exchange_ghosts(const comm::job& job) { // on each rank that halocline-run o
         for (double& value : phi.values()) value = 1000.0 * job.rank() + step;
         exchange.start(phi); // copies the faces straight into the neighbours' memory
         // ... compute the sites that need no ghosts ...
-        exchange.finish_or_throw(); // waits until the neighbours' faces are here
+        exchange.finish_or_throw();  // waits until the neighbours' faces are here
+        exchange.require_fresh(phi); // with HALOCLINE_CHECK=normal: throws if faces were written since start()
         // ... compute the other sites; here we only look at the ghosts ...
         for (const halo::plan_message& m : exchange.messages())
             for (const double ghost : exchange.ghosts<double>(m.where))

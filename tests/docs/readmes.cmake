@@ -1,19 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-# The README of each library names all of its public headers; it and the pages next to it show only compiled
-# examples: each block of code is, apart from spaces, in tests/docs/examples/<library>. So is the block of the project's
-# README.md that makes a plan of several fields; other tests compare its other blocks.
+# The README of each library names all of its public headers, that of its src/ those of detail/; the former and the pages
+# next to it show only compiled examples: each block of code is, apart from spaces, in tests/docs/examples/<library>. So
+# is the block of the project's README.md that makes a plan of several fields; other tests compare its other blocks.
 #   cmake -DSOURCE=... [-DFORGET=name: as if no README named that header, and no source held that example] -P readmes.cmake
 cmake_minimum_required(VERSION 3.25)
 set(wrong)
 foreach(library base config lattice comm halo dirac solvers amg c)
   file(READ ${SOURCE}/${library}/README.md page)
+  set(map)
+  if(EXISTS ${SOURCE}/${library}/src/README.md)
+    file(READ ${SOURCE}/${library}/src/README.md map)
+  endif()
 
   file(GLOB_RECURSE headers ${SOURCE}/${library}/include/*.hpp ${SOURCE}/${library}/include/*.h)
   foreach(header IN LISTS headers)
     cmake_path(GET header FILENAME name)
-    string(FIND "${page}" "`${name}`" at)
+    if(header MATCHES "/detail/")
+      set(place ${library}/src/README.md)
+      string(FIND "${map}" "`${name}`" at)
+    else()
+      set(place ${library}/README.md)
+      string(FIND "${page}" "`${name}`" at)
+    endif()
     if(at EQUAL -1 OR name STREQUAL "${FORGET}.hpp")
-      string(APPEND wrong "\n  ${library}/README.md does not name ${name}")
+      string(APPEND wrong "\n  ${place} does not name ${name}")
     endif()
   endforeach()
 

@@ -2,6 +2,15 @@
 /* The examples of c/README.md, compiled (docs.readmes compares them). */
 #include <halocline.h>
 
+typedef struct communicator* MPI_Comm; /* as <mpi.h> may define it */
+void inside_mpi(MPI_Comm cart, void give_up(const char* why));
+
+void inside_mpi(MPI_Comm cart, void give_up(const char* why)) {
+    halocline_job* job; /* freed, with everything made from it, before MPI_Finalize */
+    if (halocline_job_from_mpi(&cart, sizeof cart, NULL, &job) != HALOCLINE_OK) give_up(halocline_error());
+    halocline_job_free(job);
+}
+
 void exchange(const double* field, void give_up(const char* why));
 
 void exchange(const double* field, void give_up(const char* why)) {

@@ -164,6 +164,11 @@ TEST(PortingExamplesPage, ShowsTheCodeThatIsTestedHere) {
         {shown("void diffuse_with_halocline", "}"), shown("lattice::decomposition cut_of_reversed", "}"),
          shown("    comm::connection low", "    }"), shown("    work.start();", "    work.wait_or_throw();"),
          shown("    comm::global_sum sum", "    sum.finish_or_throw({&total, 1}); // was MPI_Wait")});
+    halocline_test::expect_page_shows(
+        "README.md",
+        {shown("void diffuse_with_halocline", "    const auto job = comm::job::from_mpi(cart); // once, by all "
+                                              "ranks; ended before MPI_Finalize"),
+         shown("    halo::shell_plan ghosts", "}")});
 }
 
 } // namespace
