@@ -9,6 +9,7 @@
 #include <halocline/dirac/padded_links.hpp>
 #include <halocline/dirac/plaquette.hpp>
 #include <halocline/dirac/su3.hpp>
+#include <halocline/lattice/field_shape.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -154,7 +155,9 @@ verified_links read_configuration(const comm::job& j, const lattice::decompositi
 }
 
 void reunitarise(lattice::gauge_field& links) {
-    constexpr std::size_t reals = 18; // of a link
+    lattice::require_shape(links, "reunitarise(): its field",
+                           {.components = lattice::gauge_components, .orders = lattice::site_orders::one_lane});
+    constexpr int reals = lattice::link_components;
     for (std::int64_t site = 0; site < links.volume(); ++site)
         for (int mu = 0; mu < lattice::dimensions; ++mu) {
             double* u = links.outer(site) + mu * reals;
@@ -169,18 +172,15 @@ void reunitarise(lattice::gauge_field& links) {
 
 void write_configuration(const comm::job& j, const lattice::decomposition& cut, const lattice::gauge_field& links,
                          double plaquette, lattice::gauge_format format, const std::string& path) {
+    j.agree("the cut of a gauge field and the format of its file", // or each puts its sites elsewhere
+            in_words(cut) + "\n" + lattice::to_string(format));
+    require_ranks(j, cut, "write_configuration()");
     lattice::gauge_writer writer(path, format, cut.global());
-    lattice::gauge_totals mine;
-    j.collectively([&] {
-        require_ranks(j, cut, "write_configuration()");
-        if (j.rank() == 0) writer.create();
-    });
-    write_parts(j, time_for_links(cut), [&] { mine = writer.write(cut.local_box(j.rank()), links); });
-    const lattice::gauge_totals totals = reduce_totals(j, mine);
-    const auto finish = [&] {
-        if (j.rank() == 0) writer.finish(totals, plaquette);
-    };
-    j.collectively(finish, time_for_links(cut));
+    const lattice::box local = cut.local_box(j.rank());
+    write_file(
+        j, time_for_links(cut), path, writer, [&] { return writer.write(local, links); },
+        [&] { writer.verify(local, links); },
+        [&](const lattice::gauge_totals& totals) { writer.finish(totals, plaquette); });
 }
 
 } // namespace halocline::dirac

@@ -86,6 +86,11 @@ std::string head_text(const gauge_file& layout, const gauge_totals& totals, doub
     }
 }
 
+/// encode() of write_sites().
+auto encoder(const gauge_file& layout, const gauge_field& links) {
+    return [&](std::int64_t local_site, std::byte* stored) { encode_site(layout, links.outer(local_site), stored); };
+}
+
 } // namespace
 
 gauge_writer::gauge_writer(const std::string& path, gauge_format format, const coordinate& extents) : partial_(path) {
@@ -112,14 +117,20 @@ gauge_totals gauge_writer::write(const box& local, const gauge_field& links) {
     check_field(local, links, gauge_components, "links");
     check_inside(local, layout_.extents, layout_.path);
     gauge_totals totals;
-    write_sites(
-        binary_file::open_to_write(partial_.name()), layout_.data_offset, site_bytes(layout_), local, layout_.extents,
-        [&](std::int64_t local_site, std::byte* stored) { encode_site(layout_, links.outer(local_site), stored); },
-        [&](std::int64_t file_site, std::int64_t local_site, const std::byte* stored) {
-            add_links(totals, layout_, local.site(local_site), links.outer(local_site));
-            add_checksum(totals, layout_, file_site, stored);
-        });
+    write_sites(partial_.name(), layout_.data_offset, site_bytes(layout_), local, layout_.extents,
+                encoder(layout_, links),
+                [&](std::int64_t file_site, std::int64_t local_site, std::span<const std::byte> stored) {
+                    add_links(totals, layout_, local.site(local_site), links.outer(local_site));
+                    add_checksum(totals, layout_, file_site, stored.data());
+                });
     return totals;
+}
+
+void gauge_writer::verify(const box& local, const gauge_field& links) const {
+    check_field(local, links, gauge_components, "links");
+    check_inside(local, layout_.extents, layout_.path);
+    verify_sites(partial_.name(), layout_.data_offset, site_bytes(layout_), local, layout_.extents,
+                 encoder(layout_, links));
 }
 
 void gauge_writer::finish(const gauge_totals& totals, double plaquette) {

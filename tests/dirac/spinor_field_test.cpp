@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Spinor fields in files: the basis that they promise, the same bytes whichever rank writes, and what is read back.
 #include "dirac_fields.hpp"
+#include "page_of_two_hosts.hpp"
 #include "refusals.hpp"
 
 #include <halocline/dirac/gamma.hpp>
@@ -14,7 +15,9 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <limits>
+#include <optional>
 
 namespace {
 
@@ -131,6 +134,35 @@ TEST(SpinorField, OfACutForAnotherNumberOfRanksIsNeitherReadNorWritten) {
     EXPECT_FALSE(std::filesystem::exists(other));
 }
 
+/// Each rank makes the head, whose length says where its sites begin.
+TEST(SpinorField, ThatRanksDescribeDifferentlyIsNotWritten) {
+    const scratch_folder scratch;
+    const std::string said = refusal_of_all(2, [&](const job& j) {
+        const auto cut = decomposition::even({2, 2, 2, 4}, {1, 1, 1, 2});
+        const spinor_field psi = random_spinor(cut.local_box(j.rank()), cut.global(), 5);
+        dirac::write_spinors(j, cut, psi, {{"seconds", j.rank() == 0 ? "9.87" : "10.02"}}, scratch / "field");
+    });
+
+    EXPECT_EQ(said.find("ranks disagree on the cut of a spinor field and what its file says of it: rank 0 has "), 0U)
+        << said;
+    EXPECT_NE(said.find("seconds = 10.02"), std::string::npos) << said;
+    EXPECT_TRUE(std::filesystem::is_empty(scratch / ""));
+}
+
+/// Together their boxes have as many sites as the lattice, but not the same ones.
+TEST(SpinorField, ThatRanksCutDifferentlyIsNotWritten) {
+    const scratch_folder scratch;
+    const std::string said = refusal_of_all(2, [&](const job& j) {
+        const auto cut =
+            decomposition::even({4, 2, 2, 4}, j.rank() == 0 ? coordinate{1, 1, 1, 2} : coordinate{2, 1, 1, 1});
+        const spinor_field psi = random_spinor(cut.local_box(j.rank()), cut.global(), 5);
+        dirac::write_spinors(j, cut, psi, {}, scratch / "field");
+    });
+
+    EXPECT_EQ(said.find("ranks disagree on the cut of a spinor field"), 0U) << said;
+    EXPECT_TRUE(std::filesystem::is_empty(scratch / ""));
+}
+
 TEST(SpinorField, IsTheSameFileWhoeverWritesItAndComesBackOnAnyCut) {
     const coordinate global{4, 2, 6, 4};
     const scratch_folder scratch;
@@ -196,6 +228,47 @@ TEST(SpinorField, OfAnotherShapeIsWrittenByNoRank) {
             EXPECT_THROW(dirac::write_spinors(j, cut, psi, {}, scratch / "field"), input_error);
     });
     EXPECT_TRUE(std::filesystem::is_empty(scratch / ""));
+}
+
+/// As on a file system on which hosts send whole pages: rank 1's destroys the end of what rank 0 has written before.
+TEST(SpinorField, OfWhichARankDestroysAnothersPartIsNotWritten) {
+    const scratch_folder scratch;
+    const std::string path = scratch / "field";
+    std::ofstream(path) << "old content";
+    std::atomic<bool> destroyed = false;
+    page_of_two_hosts::writable_is_read = false;
+    const std::string said = refusal_of_all(2, [&](const job& j) {
+        const auto cut = decomposition::even({2, 2, 2, 4}, {1, 1, 1, 2});
+        const spinor_field psi = random_spinor(cut.local_box(j.rank()), cut.global(), 5);
+        std::optional<page_of_two_hosts> page;
+        if (j.rank() == 1) page.emplace();
+        const std::string text = refusal([&] { dirac::write_spinors(j, cut, psi, {}, path); });
+        if (page) destroyed = page->destroyed;
+        throw input_error(text);
+    });
+
+    EXPECT_TRUE(destroyed);
+    EXPECT_NE(said.find("read back, byte "), std::string::npos) << said;
+    EXPECT_NE(said.find("differs from what was written (rank 0 on "), std::string::npos) << said;
+    EXPECT_EQ(read_text(path), "old content");
+    EXPECT_FALSE(page_of_two_hosts::writable_is_read) << "then NFS clients send whole pages";
+}
+
+/// As where each host has a folder of its own, with what a killed run left there.
+TEST(SpinorField, OfWhichRanksWriteDifferentFilesIsNotWritten) {
+    const scratch_folder scratch;
+    const std::string own = scratch / "own", others = scratch / "others";
+    std::ofstream(others + ".partial") << "left";
+    const std::string said = refusal_of_all(2, [&](const job& j) {
+        const auto cut = decomposition::even({2, 2, 2, 4}, {1, 1, 1, 2});
+        const spinor_field psi = random_spinor(cut.local_box(j.rank()), cut.global(), 5);
+        dirac::write_spinors(j, cut, psi, {}, j.rank() == 0 ? own : others);
+    });
+
+    EXPECT_EQ(said.find("'" + others + ".partial': is "), 0U) << said;
+    EXPECT_NE(said.find("give a name in a folder that all of them see (rank 1 on "), std::string::npos) << said;
+    EXPECT_FALSE(std::filesystem::exists(own));
+    EXPECT_EQ(read_text(others + ".partial"), "left");
 }
 
 /// As on hosts without a common file system.

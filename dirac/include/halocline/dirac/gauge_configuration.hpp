@@ -37,12 +37,12 @@ verified_links read_configuration(const comm::job& j, const lattice::decompositi
                                   const lattice::gauge_file& file);
 
 /// Applies su3.hpp's reunitarise() to each link; those that are zero, at an open boundary, stay zero. Local.
-/// Shape: 72 components, one lane.
+/// Shape: 72 components, one lane.  Err: input_error: another shape.
 void reunitarise(lattice::gauge_field& links);
 
 /// Writes the links of all ranks; the name appears once the file is complete. Collective.
-/// Err: input_error on every rank: a cut over another number of ranks, links of another shape, a file that can't be
-///      written.
+/// Err: input_error on every rank: a cut over another number of ranks, a cut or a format that differ between ranks,
+///      links of another shape, a file that can't be written.
 /// `plaquette` is Re tr / 3, for the formats that record it.
 void write_configuration(const comm::job& j, const lattice::decomposition& cut, const lattice::gauge_field& links,
                          double plaquette, lattice::gauge_format format, const std::string& path);

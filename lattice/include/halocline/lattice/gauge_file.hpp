@@ -95,9 +95,9 @@ std::vector<std::string> boundary_warnings(const gauge_file& file, const std::ar
 double plaquette_tolerance(const gauge_file& file);
 
 /// Writes DDalphaAMG, ILDG or NERSC (three rows) with 64 bits, so that ranks can write their own parts in parallel: one
-/// rank creates the file, every rank writes its sites, and the creator finishes it. Until then it is `path`.partial
-/// (partial_file.hpp), which the creator removes if it is destroyed before finish(). What is written is read back and
-/// compared before the file takes the place of an older one.
+/// rank creates the file, every rank writes its sites, all ranks verify them, and the creator finishes it. Until then it
+/// is `path`.partial (partial_file.hpp), which the creator removes if it is destroyed before finish(). What is written is
+/// read back, from disk where there is one, and compared before the file takes the place of an older one.
 class gauge_writer {
   public:
     /// Err: input_error for a format that can't be written, or an extent below 1.
@@ -108,11 +108,16 @@ class gauge_writer {
 
     /// On one rank, first: reserves the space of the whole file.  Err: as partial_file::create().
     void create();
-    /// On every rank, after create() returned on the creator; on return this part is on disk, and was read back.
+    /// partial_file::identity(), after create(): what differs between ranks is the text of different files.
+    [[nodiscard]] std::string identity() const { return partial_.identity(); }
+    /// On every rank, after create() returned on the creator; on return this part is on disk.
     /// Returns this part's totals, as read_links() would.  Pre: as read_links(), `local` inside the lattice.
     /// Err: file_error.
     gauge_totals write(const box& local, const gauge_field& links);
-    /// On the creator, last, after every write() returned: checksums and sums of the format, fsync, comparison, rename
+    /// On every rank, after every write() returned: reads back what write() was given. Before that, another host might
+    /// still destroy it.  Err: file_error: the file has other bytes, or can't be read.
+    void verify(const box& local, const gauge_field& links) const;
+    /// On the creator, last, after every verify() returned: checksums and sums of the format, fsync, comparison, rename
     /// to `path`.
     /// `totals`: reduced over ranks.  `plaquette`: Re tr / 3; ILDG has no place for it.
     /// Err: file_error; input_error when the totals do not cover the lattice, a link is less unitary than a reader of a
