@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cctype>
 #include <chrono>
+#include <functional>
 #include <limits>
 #include <string>
 
@@ -95,6 +96,35 @@ TEST(GaugeFile, RefusesNonUnitaryAndNonFiniteLinks) {
         content.replace(24 + 576 * 7, 8, real(bad, 8, false));
         expect_refusal(content, std::isfinite(bad) ? "a link misses SU(3) by " : "holds a NaN or an infinity");
     }
+}
+
+/// Of a chain in single precision, say, written with 64 bits.
+TEST(GaugeFile, TellsLinksThatCountAs32BitsFromDamagedOnes) {
+    const auto read = [](const std::string& content, const std::function<void(gauge_file&)>& change) {
+        const temporary_file t(content);
+        gauge_file file = open_gauge_file(t.path());
+        change(file);
+        gauge_field links(site_order::lexicographic(file.extents), gauge_components);
+        check_totals(file, read_links(file, {{0, 0, 0, 0}, file.extents}, links));
+    };
+    const auto off_by = [](double error) {
+        const std::size_t at = 24 + 576 * 7 + 8 * 18 * 3; // of a link in x
+        std::string content = ddalphaamg();
+        return content.replace(at, 8, real(random_link(7, 0)[0].real() + error, 8, false));
+    };
+    const std::function<void(gauge_file&)> as_it_is = [](gauge_file&) {},
+                                           as_32_bits = [](gauge_file&file) { file.rounded_to_32_bits = true; };
+
+    EXPECT_THROW(read(off_by(3e-6), as_it_is), rounded_links_error);
+    EXPECT_NO_THROW(read(off_by(3e-6), as_32_bits));
+    for (const auto& change : {as_it_is, as_32_bits}) try {
+            read(off_by(1e-3), change);
+            ADD_FAILURE();
+        } catch (const rounded_links_error&) {
+            ADD_FAILURE() << "is beyond what 32 bits do";
+        } catch (const file_error& e) {
+            EXPECT_NE(std::string(e.what()).find("it is corrupted, its head is wrong, or the sign"), std::string::npos);
+        }
 }
 
 /// Unitary, with the right plaquette: links as held by a code whose last slice carries the fermions' sign.
