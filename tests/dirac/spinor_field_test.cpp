@@ -13,11 +13,14 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <memory>
 #include <optional>
+#include <thread>
 
 namespace {
 
@@ -228,6 +231,37 @@ TEST(SpinorField, OfAnotherShapeIsWrittenByNoRank) {
             EXPECT_THROW(dirac::write_spinors(j, cut, psi, {}, scratch / "field"), input_error);
     });
     EXPECT_TRUE(std::filesystem::is_empty(scratch / ""));
+}
+
+/// The ranks that wait for the one that makes the file have its patience, too.
+TEST(SpinorField, WaitsBeyondTheDeadlineForARunThatIsWritingTheFile) {
+    const scratch_folder scratch;
+    const std::string path = scratch / "field";
+    auto other_run = std::make_unique<lattice::partial_file>(path);
+    other_run->create();
+    std::thread end_of_it([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1200));
+        other_run.reset();
+    });
+    comm::job_options impatient;
+    impatient.deadline = std::chrono::milliseconds(500);
+
+    std::string said = "nothing";
+    try {
+        comm::run_threads(
+            2,
+            [&](const job& j) {
+                const auto cut = decomposition::even({2, 2, 2, 4}, {1, 1, 1, 2});
+                dirac::write_spinors(j, cut, random_spinor(cut.local_box(j.rank()), cut.global(), 5), {}, path);
+            },
+            impatient);
+    } catch (const error& e) {
+        said = e.what();
+    }
+    end_of_it.join();
+
+    EXPECT_EQ(said, "nothing");
+    EXPECT_TRUE(std::filesystem::exists(path));
 }
 
 /// As on a file system on which hosts send whole pages: rank 1's destroys the end of what rank 0 has written before.
