@@ -52,7 +52,13 @@ std::string in_words(const lattice::gauge_file& file) {
     if (file.nersc_checksum) add_sums("checksum", {*file.nersc_checksum});
     if (file.scidac_checksum) add_sums("SciDAC sums", {(*file.scidac_checksum)[0], (*file.scidac_checksum)[1]});
     if (file.milc_checksum) add_sums("MILC sums", {(*file.milc_checksum)[0], (*file.milc_checksum)[1]});
+    if (file.rounded_to_32_bits) text += ", verified as 32 bits";
     return text;
+}
+
+/// Hosts may have copies of their own, and ranks may have opened other files. Collective.
+void agree_on(const comm::job& j, const lattice::gauge_file& file) {
+    j.agree("what the gauge file says of itself", in_words(file));
 }
 
 /// Err: input_error unless the lattice is the file's, or made of whole copies of it.
@@ -130,17 +136,19 @@ void require_coupled_copies(const lattice::gauge_file& file, const lattice::coor
 lattice::gauge_file open_configuration(const comm::job& j, const std::string& path) {
     lattice::gauge_file file;
     read_parts(j, {}, [&] { file = lattice::open_gauge_file(path); });
-    j.agree("what the gauge file says of itself", in_words(file)); // hosts may have copies of their own
+    agree_on(j, file);
     return file;
 }
 
 verified_links read_configuration(const comm::job& j, const lattice::decomposition& cut,
                                   const lattice::gauge_file& file) {
+    agree_on(j, file); // or the verdicts of ranks could differ
     reading r = read_as(j, cut, file);
     if (!r.contradiction) return std::move(r.found);
     const auto other = lattice::as_openqcd(file);
     const std::string& first = r.contradiction->reason();
     if (!other) refuse(file.path, first, r.only_rounded);
+    r.found.links = {}; // or both readings would be in memory
     reading as_openqcd = read_as(j, cut, *other);
     if (!as_openqcd.contradiction) {
         require_coupled_copies(file, cut.global(), as_openqcd.found.open_in_t);

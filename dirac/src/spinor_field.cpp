@@ -19,6 +19,16 @@ std::chrono::milliseconds time_for_spinors(const lattice::decomposition& cut) {
     return time_for_file(cut.global(), lattice::spinor_components * sizeof(double));
 }
 
+/// Hosts may have copies of their own, and ranks may have opened other files. Collective.
+void agree_on(const comm::job& j, const lattice::spinor_file& file) {
+    std::string says = lattice::to_string(file.extents) + " sites, " + std::to_string(file.real_bytes) +
+                       " bytes a real from byte " + std::to_string(file.data_offset);
+    if (file.scidac_checksum)
+        says += ", SciDAC sums " + std::to_string((*file.scidac_checksum)[0]) + ' ' +
+                std::to_string((*file.scidac_checksum)[1]);
+    j.agree("what the spinor file says of itself", says);
+}
+
 } // namespace
 
 void change_spin_basis(lattice::field<double>& psi) {
@@ -43,17 +53,13 @@ void change_spin_basis(lattice::field<double>& psi) {
 lattice::spinor_file open_spinors(const comm::job& j, const std::string& path) {
     lattice::spinor_file file;
     read_parts(j, {}, [&] { file = lattice::open_spinor_file(path); });
-    std::string says = lattice::to_string(file.extents) + " sites, " + std::to_string(file.real_bytes) +
-                       " bytes a real from byte " + std::to_string(file.data_offset);
-    if (file.scidac_checksum)
-        says += ", SciDAC sums " + std::to_string((*file.scidac_checksum)[0]) + ' ' +
-                std::to_string((*file.scidac_checksum)[1]);
-    j.agree("what the spinor file says of itself", says); // hosts may have copies of their own
+    agree_on(j, file);
     return file;
 }
 
 lattice::field<double> read_spinors(const comm::job& j, const lattice::decomposition& cut,
                                     const lattice::spinor_file& file) {
+    agree_on(j, file); // or the verdicts of ranks could differ
     lattice::field<double> psi;
     lattice::spinor_totals mine;
     read_parts(j, time_for_spinors(cut), [&] {

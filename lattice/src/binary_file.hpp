@@ -87,4 +87,15 @@ void store(void* to, Word value, bool big_endian) {
     std::memcpy(to, &value, sizeof value);
 }
 
+/// Stored numbers of 4 or 8 bytes each -> doubles.
+inline void load_reals(const std::byte* from, int count, int real_bytes, bool big_endian, double* to) {
+    for (int k = 0; k < count; ++k, from += real_bytes)
+        to[k] = real_bytes == 8 ? std::bit_cast<double>(load<std::uint64_t>(from, big_endian))
+                                : double{std::bit_cast<float>(load<std::uint32_t>(from, big_endian))};
+}
+/// Doubles -> stored numbers of 8 bytes each.
+inline void store_reals(const double* from, int count, bool big_endian, std::byte* to) {
+    for (int k = 0; k < count; ++k, to += sizeof(double)) store(to, std::bit_cast<std::uint64_t>(from[k]), big_endian);
+}
+
 } // namespace halocline::lattice

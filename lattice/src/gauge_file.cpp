@@ -37,6 +37,7 @@ std::string to_string(gauge_format f) {
     case gauge_format::ildg: return "ILDG";
     case gauge_format::milc: return "MILC";
     case gauge_format::openqcd: return "openQCD";
+    case gauge_format::scidac: return "SciDAC";
     }
     return "unknown";
 }

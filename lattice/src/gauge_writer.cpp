@@ -55,7 +55,7 @@ std::string ildg_head(const coordinate& extents, std::uint64_t bytes, const gaug
                     message_begin) +
            lime_xml("scidac-record-xml", "usqcdInfo",
                     xml_element("version", "1.0") + figure("plaq", plaquette) +
-                        figure("linktr", mean_link_trace(totals)),
+                        figure("linktr", mean_link_trace(totals)) + xml_element("info", "Halocline"), // QIO needs all
                     message_middle) +
            lime_text("ildg-format", xml + "</ildgFormat>", message_middle) +
            lime_head("ildg-binary-data", bytes, message_middle);
@@ -94,7 +94,7 @@ auto encoder(const gauge_file& layout, const gauge_field& links) {
 } // namespace
 
 gauge_writer::gauge_writer(const std::string& path, gauge_format format, const coordinate& extents) : partial_(path) {
-    if (format == gauge_format::milc || format == gauge_format::openqcd)
+    if (format == gauge_format::milc || format == gauge_format::openqcd || format == gauge_format::scidac)
         throw input_error("'" + path + "': " + to_string(format) +
                           " files aren't written; ILDG, NERSC and DDalphaAMG files are");
     layout_.path = path;

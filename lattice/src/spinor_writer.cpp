@@ -68,9 +68,7 @@ std::string head_of(const coordinate& extents, std::uint64_t data_bytes,
 /// encode() of write_sites().
 auto encoder(const field<double>& spinors) {
     return [&](std::int64_t local_site, std::byte* stored) {
-        const double* spinor = spinors.outer(local_site);
-        for (std::size_t k = 0; k < spinor_components; ++k)
-            store(stored + k * sizeof(double), std::bit_cast<std::uint64_t>(spinor[k]), true);
+        store_reals(spinors.outer(local_site), spinor_components, true, stored);
     };
 }
 

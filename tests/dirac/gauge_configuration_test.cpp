@@ -304,6 +304,23 @@ TEST(GaugeConfiguration, LinksThatAreZeroStayZero) {
     });
 }
 
+TEST(GaugeConfiguration, RanksThatReadDifferentFilesOrVerifyThemDifferentlyAreToldSo) {
+    const temporary_file t(ildg(8)), other(ildg(4)); // 2.3.4.5
+    const auto refused = [&](const std::string& path_of_1, bool rounded_of_1) {
+        return refusal_of_all(2, [&](const comm::job& j) {
+            const auto cut = decomposition::even({2, 3, 4, 5}, {1, 1, 2, 1});
+            gauge_file file = open_gauge_file(j.rank() == 0 ? t.path() : path_of_1);
+            file.rounded_to_32_bits = j.rank() == 1 && rounded_of_1;
+            (void)dirac::read_configuration(j, cut, file);
+        });
+    };
+    const std::string differ = "ranks disagree on what the gauge file says of itself: rank 0 has ";
+
+    EXPECT_EQ(refused(other.path(), false).find(differ), 0U);
+    EXPECT_EQ(refused(t.path(), true).find(differ), 0U);
+    EXPECT_EQ(refused(t.path(), false), "accepted");
+}
+
 TEST(GaugeConfiguration, AFileThatOnlyOneRankCannotOpenIsToldWithThatRank) {
     const temporary_file t(ildg(8));
     const std::string text = refusal_of_all(2, [&](const comm::job& j) {

@@ -208,6 +208,20 @@ TEST(SpinorField, OfAnotherLatticeIsRefusedOnEveryRank) {
     });
 }
 
+TEST(SpinorField, ThatRanksReadFromDifferentFilesIsAnErrorThatSaysSo) {
+    const scratch_folder scratch;
+    const coordinate global{2, 2, 2, 4};
+    const std::string said = refusal_of_all(2, [&](const job& j) {
+        const auto cut = decomposition::even(global, {1, 1, 1, 2});
+        for (const unsigned seed : {5U, 6U})
+            dirac::write_spinors(j, cut, random_spinor(cut.local_box(j.rank()), global, seed), {},
+                                 scratch / std::to_string(seed));
+        dirac::read_spinors(j, cut, lattice::open_spinor_file(scratch / (j.rank() == 0 ? "5" : "6")));
+    });
+
+    EXPECT_EQ(said.find("ranks disagree on what the spinor file says of itself: rank 0 has "), 0U) << said;
+}
+
 TEST(SpinorField, ThatIsNotFiniteIsWrittenByNoRank) {
     const scratch_folder scratch;
     const std::string path = scratch / "field";

@@ -50,6 +50,8 @@ TEST(GaugeWriter, WritesInPartsWhatReadersRead) {
         if (format == gauge_format::ildg) {
             const temporary_file same(ildg(8));
             EXPECT_EQ(file.scidac_checksum, open_gauge_file(same.path()).scidac_checksum);
+            const std::string text = read_text(t.path()); // what QIO counts as missing otherwise
+            EXPECT_NE(text.find("<info>Halocline</info></usqcdInfo>"), std::string::npos);
         }
         EXPECT_DOUBLE_EQ(file.plaquette.value(), 0.125);
         if (format == gauge_format::nersc) {
@@ -225,7 +227,7 @@ TEST(GaugeWriter, RefusesWhatItCannotWrite) {
     const auto refused = [](gauge_format format, const coordinate& sites) {
         return refusal([&] { gauge_writer("x", format, sites); });
     };
-    for (const gauge_format format : {gauge_format::milc, gauge_format::openqcd})
+    for (const gauge_format format : {gauge_format::milc, gauge_format::openqcd, gauge_format::scidac})
         EXPECT_EQ(refused(format, extents), "'x': " + std::string(to_string(format)) +
                                                 " files aren't written; ILDG, NERSC and DDalphaAMG files are");
     EXPECT_NE(refused(gauge_format::ildg, {0, 1, 1, 1}).find("the lattice 0.1.1.1: extents must be between 1 and "),

@@ -29,7 +29,7 @@ lattice::spinor_file open_spinors(const comm::job& j, const std::string& path);
 
 /// The spinors of this rank's box from a file that was opened, verified, in the operator's basis. Collective.
 /// Err: input_error on every rank: a file that changed or is damaged, or whose lattice is not the one that was cut; a
-/// cut over another number of ranks.
+/// cut over another number of ranks; a `file` that differs between ranks.
 lattice::field<double> read_spinors(const comm::job& j, const lattice::decomposition& cut,
                                     const lattice::spinor_file& file);
 
