@@ -31,8 +31,8 @@ inline std::chrono::milliseconds time_for_file(const lattice::coordinate& global
 }
 
 /// Calls work() on every rank, for its part of a file. `time`: time_for_file(). Collective.
-/// Err: that of the lowest rank that failed. Of a file, it names the rank and its host; but with `unless_one_host` rank 0
-/// names nobody if all hosts are one, because nobody there can do it.
+/// Err: that of the lowest rank that failed. Of a file, it names the rank and its host; but with `unless_one_host`
+/// rank 0 names nobody if all hosts are one, because nobody there can do it.
 template <class Work>
 void in_parts(const comm::job& j, std::chrono::milliseconds time, bool unless_one_host, Work&& work) {
     const auto named = [&] {
@@ -52,9 +52,9 @@ void read_parts(const comm::job& j, std::chrono::milliseconds time, Read&& read)
     in_parts(j, time, true, read);
 }
 
-/// Writes `path` by a writer of lattice/, of which each rank has made one with the same arguments: write() writes a part
-/// and returns its totals, verify() reads it back, finish(totals) is called on rank 0. No rank reads before all have
-/// written, because of hosts that share a page of the file (lattice/src/site_data.hpp). Collective.
+/// Writes `path` by a writer of lattice/, of which each rank has made one with the same arguments: write() writes a
+/// part and returns its totals, verify() reads it back, finish(totals) is called on rank 0. No rank reads before all
+/// have written, because of hosts that share a page of the file (lattice/src/site_data.hpp). Collective.
 /// Err: input_error on every rank, which names the rank that could not write its part, or writes another file.
 template <class Writer, class Write, class Verify, class Finish>
 void write_file(const comm::job& j, std::chrono::milliseconds time, const std::string& path, Writer& writer,

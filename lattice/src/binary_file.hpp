@@ -32,8 +32,8 @@ class binary_file {
     [[nodiscard]] const std::string& path() const { return path_; }
     /// Bytes in the file when it was opened.
     [[nodiscard]] std::uint64_t size() const { return size_; }
-    /// Text that is the same on all hosts that see this file, and another for most others: inode and size. FUSE may give
-    /// each host its own inodes; there only the size tells.
+    /// Text that is the same on all hosts that see this file, and another for most others: inode and size. FUSE may
+    /// give each host its own inodes; there only the size tells.
     [[nodiscard]] std::string identity() const;
     /// Err: file_error if the file ends before the last byte.
     void read(std::uint64_t offset, std::span<std::byte> to) const;

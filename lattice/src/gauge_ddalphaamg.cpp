@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::size_t head_bytes = 24;
 
-/// False: in this byte order they can't be right. An extent below 2^24 that is no multiple of 256 is above 2^24 with its
-/// bytes reversed, so at most one order is right.
+/// False: in this byte order they can't be right. An extent below 2^24 that is no multiple of 256 is above 2^24 with
+/// its bytes reversed, so at most one order is right.
 bool take_extents(const std::string& head, bool big_endian, gauge_file& g) {
     g.big_endian = big_endian;
     for (int mu = 0; mu < dimensions; ++mu)

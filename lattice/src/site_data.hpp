@@ -84,8 +84,8 @@ void read_sites(const binary_file& file, std::int64_t data_offset, std::int64_t 
     });
 }
 
-/// Calls f(file_site, local_site, stored) for runs of sites that are contiguous in a file; `stored`: their bytes, of which
-/// encode(local_site, to) makes those of a site.
+/// Calls f(file_site, local_site, stored) for runs of sites that are contiguous in a file; `stored`: their bytes, of
+/// which encode(local_site, to) makes those of a site.
 template <class Encode, class F>
 void for_each_encoded_run(int site_bytes, const box& local, const coordinate& extents, Encode&& encode, F&& f) {
     const auto bytes = static_cast<std::size_t>(site_bytes);
@@ -98,8 +98,8 @@ void for_each_encoded_run(int site_bytes, const box& local, const coordinate& ex
     });
 }
 
-/// Writes the sites of `local` to a file whose data begin at `data_offset`, and has them on the disk. encode(): as above.
-/// note(file_site, local_site, stored): called once for each site that is written.
+/// Writes the sites of `local` to a file whose data begin at `data_offset`, and has them on the disk.  encode(): as
+/// above.  note(file_site, local_site, stored): called once for each site that is written.
 /// Err: file_error: it can't be written.
 template <class Encode, class Note>
 void write_sites(const std::string& path, std::int64_t data_offset, int site_bytes, const box& local,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gauge files: DDalphaAMG, NERSC, ILDG/LIME, SciDAC, MILC v5 and openQCD; every rank reads only the sites of its own box.
+// Gauge files: DDalphaAMG, NERSC, ILDG/LIME, SciDAC, MILC v5 and openQCD; every rank reads only the sites of its box.
 // A reader returns *partial* checksums and sums of what it read; the caller reduces them over ranks (lattice/ sees no
 // communication) and hands the totals to check_totals().
 #pragma once
@@ -67,7 +67,7 @@ gauge_totals combine(const gauge_totals& a, const gauge_totals& b);
 /// Inspects the header of a file: format, sizes (compared with the file's before anything is allocated), recorded sums.
 /// A header that openQCD may have written too is reported as DDalphaAMG's: as_openqcd().
 /// Err: file_error for anything that is not a whole gauge file: missing, too short, impossible sizes, unknown format;
-/// ILDG: QIO's records name another lattice or precision; LIME: bytes that are no record at the end, without a checksum.
+/// ILDG: QIO's records name another lattice or precision; LIME: bytes that are no record at the end, but no checksum.
 gauge_file open_gauge_file(const std::string& path);
 
 /// `file` interpreted as openQCD's format, whose header is the same as DDalphaAMG's: only the plaquette distinguishes
@@ -97,9 +97,9 @@ std::vector<std::string> boundary_warnings(const gauge_file& file, const std::ar
 double plaquette_tolerance(const gauge_file& file);
 
 /// Writes DDalphaAMG, ILDG or NERSC (three rows) with 64 bits, so that ranks can write their own parts in parallel: one
-/// rank creates the file, every rank writes its sites, all ranks verify them, and the creator finishes it. Until then it
-/// is `path`.partial (partial_file.hpp), which the creator removes if it is destroyed before finish(). What is written is
-/// read back, from disk where there is one, and compared before the file takes the place of an older one.
+/// rank creates the file, every rank writes its sites, all ranks verify them, and the creator finishes it. Until then
+/// it is `path`.partial (partial_file.hpp), which the creator removes if it is destroyed before finish(). What is
+/// written is read back, from disk where there is one, and compared before the file takes the place of an older one.
 class gauge_writer {
   public:
     /// Err: input_error for a format that can't be written, or an extent below 1.

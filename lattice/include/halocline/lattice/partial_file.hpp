@@ -34,11 +34,11 @@ class partial_file {
     ~partial_file();
 
     [[nodiscard]] const std::string& name() const { return name_; }
-    /// Which file name() leads to, in words that are the same on all hosts that see it. On several hosts, or after a run
-    /// that was killed, the name may lead to different files.  Err: file_error if it can't be read.
+    /// Which file name() leads to, in words that are the same on all hosts that see it. On several hosts, or after a
+    /// run that was killed, the name may lead to different files.  Err: file_error if it can't be read.
     [[nodiscard]] std::string identity() const;
-    /// Makes an empty file called name(), replacing one that a killed run left. Waits up to `patience` for a run that is
-    /// writing it.
+    /// Makes an empty file called name(), replacing one that a killed run left. Waits up to `patience` for a run that
+    /// is writing it.
     /// Err: file_error, among others if that run is still writing, or if nobody can tell because a file of that name
     /// can't be opened; input_error if `path` exists and is not a regular file.
     void create();
