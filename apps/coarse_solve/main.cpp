@@ -238,8 +238,8 @@ int solve(program& p, int argc, const char* const* argv) {
             lattice::to_string(task.blocks));
     note_unreachable_tolerance(p, command.reader);
 
-    const dirac::verified_links verified = read_links(p, j, task, s);
-    const dirac::padded_links links(j, task.cut, verified.links);
+    dirac::verified_links verified = read_links(p, j, task, s);
+    const dirac::padded_links links(j, task.cut, std::exchange(verified.links, {}));
     const settings effective = in_force(s, task, verified);
     verifier verify(j, task, effective, links);
     run_result about_links;

@@ -110,9 +110,10 @@ void generate(const comm::job& j, const std::string& path, const std::function<v
     // because the job's deadline is for each wait, and all steps may take longer.
     std::optional<demo_chain> alone;
     const auto step = [&](const std::function<void()>& work) {
-        j.collectively([&] {
+        const auto on_rank_0 = [&] {
             if (j.rank() == 0) work();
-        });
+        };
+        j.collectively(on_rank_0, lattice::partial_file::patience); // it may wait for another job
     };
     step([&] { alone.emplace(comm::job::single()); });
     for (int n = 0; n < sweeps; ++n) step([&] { alone->sweep(tell); });
@@ -130,7 +131,7 @@ std::vector<std::string> demo_configuration_paths() {
 std::string demo_configuration(const comm::job& j, const std::function<void(std::string_view)>& tell) {
     std::string path;
     bool exists = false;
-    j.collectively([&] {
+    const auto look = [&] {
         if (j.rank() != 0) return;
         const fs::path file = data_folder() / file_name;
         path = file.string();
@@ -142,7 +143,8 @@ std::string demo_configuration(const comm::job& j, const std::function<void(std:
         // Before the work, including its space, and not just by checking permissions: /proc is writable to root.
         if (!exists && lattice::partial_writer(path).empty())
             lattice::gauge_writer(path, lattice::gauge_format::ildg, extents).create();
-    });
+    };
+    j.collectively(look, lattice::partial_file::patience);
     path = j.broadcast(path);
     exists = j.broadcast(exists ? "yes" : "no") == "yes";
     if (!exists) generate(j, path, tell);

@@ -181,7 +181,12 @@ std::string saved_name(const std::string& output, int sweeps) {
 
 /// Checks all files for links, those of --save-every too, before the sweeps. Collective.  Err: input_error.
 void check_links_can_be_written(const app::program& p, const arguments& a, const coordinate& global) {
+    constexpr int most_saves = 100'000;
     const int saves = a.save_every > 0 ? a.sweeps / a.save_every : 0;
+    if (saves > most_saves)
+        throw input_error("--save-every " + std::to_string(a.save_every) + ": would write " + std::to_string(saves) +
+                          " files in " + std::to_string(a.sweeps) + " sweeps (--sweeps), and at most " +
+                          std::to_string(most_saves) + " are written");
     std::vector<std::string> paths;
     for (int n = 1; n <= saves; ++n)
         paths.push_back(saved_name(a.output, a.sweeps_done + a.thermalisation + n * a.save_every));
@@ -193,7 +198,7 @@ void check_links_can_be_written(const app::program& p, const arguments& a, const
     constexpr std::int64_t site_bytes = lattice::gauge_components * sizeof(double);
     app::check_room(p.job(), "--output", a.output, lattice::volume(global) * site_bytes, paths);
     files.add("--output", a.output);
-    for (const std::string& path : saved) app::check_output(p, "--save-every", path, files);
+    app::check_outputs(p, "--save-every", saved, files);
 }
 
 /// The links that a rank begins with, or writes in the end, beside those with a layer around them that it updates.

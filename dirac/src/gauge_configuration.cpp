@@ -9,6 +9,7 @@
 #include <halocline/dirac/padded_links.hpp>
 #include <halocline/dirac/plaquette.hpp>
 #include <halocline/dirac/su3.hpp>
+#include <halocline/lattice/field_shape.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -51,7 +52,13 @@ std::string in_words(const lattice::gauge_file& file) {
     if (file.nersc_checksum) add_sums("checksum", {*file.nersc_checksum});
     if (file.scidac_checksum) add_sums("SciDAC sums", {(*file.scidac_checksum)[0], (*file.scidac_checksum)[1]});
     if (file.milc_checksum) add_sums("MILC sums", {(*file.milc_checksum)[0], (*file.milc_checksum)[1]});
+    if (file.rounded_to_32_bits) text += ", verified as 32 bits";
     return text;
+}
+
+/// Hosts may have copies of their own, and ranks may have opened other files. Collective.
+void agree_on(const comm::job& j, const lattice::gauge_file& file) {
+    j.agree("what the gauge file says of itself", in_words(file));
 }
 
 /// Err: input_error unless the lattice is the file's, or made of whole copies of it.
@@ -129,17 +136,19 @@ void require_coupled_copies(const lattice::gauge_file& file, const lattice::coor
 lattice::gauge_file open_configuration(const comm::job& j, const std::string& path) {
     lattice::gauge_file file;
     read_parts(j, {}, [&] { file = lattice::open_gauge_file(path); });
-    j.agree("what the gauge file says of itself", in_words(file)); // hosts may have copies of their own
+    agree_on(j, file);
     return file;
 }
 
 verified_links read_configuration(const comm::job& j, const lattice::decomposition& cut,
                                   const lattice::gauge_file& file) {
+    agree_on(j, file); // or the verdicts of ranks could differ
     reading r = read_as(j, cut, file);
     if (!r.contradiction) return std::move(r.found);
     const auto other = lattice::as_openqcd(file);
     const std::string& first = r.contradiction->reason();
     if (!other) refuse(file.path, first, r.only_rounded);
+    r.found.links = {}; // or both readings would be in memory
     reading as_openqcd = read_as(j, cut, *other);
     if (!as_openqcd.contradiction) {
         require_coupled_copies(file, cut.global(), as_openqcd.found.open_in_t);
@@ -154,7 +163,9 @@ verified_links read_configuration(const comm::job& j, const lattice::decompositi
 }
 
 void reunitarise(lattice::gauge_field& links) {
-    constexpr std::size_t reals = 18; // of a link
+    lattice::require_shape(links, "reunitarise(): its field",
+                           {.components = lattice::gauge_components, .orders = lattice::site_orders::one_lane});
+    constexpr int reals = lattice::link_components;
     for (std::int64_t site = 0; site < links.volume(); ++site)
         for (int mu = 0; mu < lattice::dimensions; ++mu) {
             double* u = links.outer(site) + mu * reals;
@@ -169,18 +180,15 @@ void reunitarise(lattice::gauge_field& links) {
 
 void write_configuration(const comm::job& j, const lattice::decomposition& cut, const lattice::gauge_field& links,
                          double plaquette, lattice::gauge_format format, const std::string& path) {
+    j.agree("the cut of a gauge field and the format of its file", // or each puts its sites elsewhere
+            in_words(cut) + "\n" + lattice::to_string(format));
+    require_ranks(j, cut, "write_configuration()");
     lattice::gauge_writer writer(path, format, cut.global());
-    lattice::gauge_totals mine;
-    j.collectively([&] {
-        require_ranks(j, cut, "write_configuration()");
-        if (j.rank() == 0) writer.create();
-    });
-    write_parts(j, time_for_links(cut), [&] { mine = writer.write(cut.local_box(j.rank()), links); });
-    const lattice::gauge_totals totals = reduce_totals(j, mine);
-    const auto finish = [&] {
-        if (j.rank() == 0) writer.finish(totals, plaquette);
-    };
-    j.collectively(finish, time_for_links(cut));
+    const lattice::box local = cut.local_box(j.rank());
+    write_file(
+        j, time_for_links(cut), path, writer, [&] { return writer.write(local, links); },
+        [&] { writer.verify(local, links); },
+        [&](const lattice::gauge_totals& totals) { writer.finish(totals, plaquette); });
 }
 
 } // namespace halocline::dirac

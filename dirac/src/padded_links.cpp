@@ -117,6 +117,7 @@ void padded_links::exchange(int mu, int parity) {
 }
 
 void padded_links::store(lattice::gauge_field& links) const {
+    lattice::require_shape(links, "padded_links::store(): its field", {lattice::gauge_components, local_.extents});
     std::int64_t site = 0;
     for_each_site({}, local_.extents, [&](const coordinate& x) {
         for (int mu = 0; mu < dimensions; ++mu)

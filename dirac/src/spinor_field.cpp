@@ -19,6 +19,16 @@ std::chrono::milliseconds time_for_spinors(const lattice::decomposition& cut) {
     return time_for_file(cut.global(), lattice::spinor_components * sizeof(double));
 }
 
+/// Hosts may have copies of their own, and ranks may have opened other files. Collective.
+void agree_on(const comm::job& j, const lattice::spinor_file& file) {
+    std::string says = lattice::to_string(file.extents) + " sites, " + std::to_string(file.real_bytes) +
+                       " bytes a real from byte " + std::to_string(file.data_offset);
+    if (file.scidac_checksum)
+        says += ", SciDAC sums " + std::to_string((*file.scidac_checksum)[0]) + ' ' +
+                std::to_string((*file.scidac_checksum)[1]);
+    j.agree("what the spinor file says of itself", says);
+}
+
 } // namespace
 
 void change_spin_basis(lattice::field<double>& psi) {
@@ -43,17 +53,13 @@ void change_spin_basis(lattice::field<double>& psi) {
 lattice::spinor_file open_spinors(const comm::job& j, const std::string& path) {
     lattice::spinor_file file;
     read_parts(j, {}, [&] { file = lattice::open_spinor_file(path); });
-    std::string says = lattice::to_string(file.extents) + " sites, " + std::to_string(file.real_bytes) +
-                       " bytes a real from byte " + std::to_string(file.data_offset);
-    if (file.scidac_checksum)
-        says += ", SciDAC sums " + std::to_string((*file.scidac_checksum)[0]) + ' ' +
-                std::to_string((*file.scidac_checksum)[1]);
-    j.agree("what the spinor file says of itself", says); // hosts may have copies of their own
+    agree_on(j, file);
     return file;
 }
 
 lattice::field<double> read_spinors(const comm::job& j, const lattice::decomposition& cut,
                                     const lattice::spinor_file& file) {
+    agree_on(j, file); // or the verdicts of ranks could differ
     lattice::field<double> psi;
     lattice::spinor_totals mine;
     read_parts(j, time_for_spinors(cut), [&] {
@@ -74,26 +80,24 @@ void write_spinors(const comm::job& j, const lattice::decomposition& cut, const 
                    std::vector<std::pair<std::string, std::string>> info, const std::string& path) {
     info.emplace_back("spinBasis", "DeGrand-Rossi");
     info.emplace_back("order", "x fastest, then y, z, t; on each site spin, colour, (re, im)");
+    std::string words = in_words(cut);
+    for (const auto& [name, value] : info) words.append("\n").append(name).append(" = ").append(value);
+    j.agree("the cut of a spinor field and what its file says of it", words); // or each puts its sites elsewhere
+    require_ranks(j, cut, "write_spinors()");
     lattice::spinor_writer writer(path, cut.global(), info);
-    j.collectively([&] {
-        require_ranks(j, cut, "write_spinors()");
-        if (j.rank() == 0) writer.create();
-    });
-    lattice::spinor_totals mine;
-    write_parts(j, time_for_spinors(cut), [&] {
-        const lattice::box local = cut.local_box(j.rank());
+    const lattice::box local = cut.local_box(j.rank());
+    lattice::field<double> changed;
+    const auto write = [&] {
         lattice::require_shape(psi, "write_spinors(): its field",
                                {lattice::spinor_components, local.extents, lattice::site_orders::lexicographic});
-        lattice::field<double> changed(psi.shared_order(), psi.components());
+        changed = lattice::field<double>(psi.shared_order(), psi.components());
         changed.copy_from(psi);
         change_spin_basis(changed);
-        mine = writer.write(local, changed);
-    });
-    const lattice::spinor_totals totals = reduce_totals(j, mine);
-    const auto finish = [&] {
-        if (j.rank() == 0) writer.finish(totals);
+        return writer.write(local, changed);
     };
-    j.collectively(finish, time_for_spinors(cut));
+    write_file(
+        j, time_for_spinors(cut), path, writer, write, [&] { writer.verify(local, changed); },
+        [&](const lattice::spinor_totals& totals) { writer.finish(totals); });
 }
 
 } // namespace halocline::dirac

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <system_error>
 #include <unistd.h>
 #include <utility>
@@ -34,13 +36,15 @@ binary_file::binary_file(const std::string& path, int flags) : path_(path) {
         throw file_error(path_, "is not a regular file");
     }
     size_ = static_cast<std::uint64_t>(status.st_size);
+    inode_ = status.st_ino;
 }
 
 binary_file binary_file::open_to_read(const std::string& path) { return {path, O_RDONLY}; }
-binary_file binary_file::open_to_write(const std::string& path) { return {path, O_RDWR}; }
+binary_file binary_file::open_to_write(const std::string& path) { return {path, O_WRONLY}; }
 
 binary_file::binary_file(binary_file&& other) noexcept
-    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)), size_(other.size_) {}
+    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)), size_(other.size_),
+      inode_(other.inode_) {}
 
 binary_file::~binary_file() {
     if (descriptor_ >= 0) ::close(descriptor_);
@@ -117,6 +121,14 @@ void binary_file::sync() const {
     do code = ::fsync(descriptor_);
     while (code != 0 && errno == EINTR);
     if (code != 0) fail("can't be flushed to disk", errno);
+}
+
+void binary_file::drop_cache() const { ::posix_fadvise(descriptor_, 0, 0, POSIX_FADV_DONTNEED); }
+
+std::string binary_file::identity() const {
+    struct statfs system {};
+    const bool fuse = ::fstatfs(descriptor_, &system) == 0 && system.f_type == FUSE_SUPER_MAGIC;
+    return (fuse ? "a file" : "inode " + std::to_string(inode_)) + " of " + std::to_string(size_) + " bytes";
 }
 
 void sync_folder(const std::string& path) {

@@ -11,7 +11,7 @@ namespace halocline::lattice {
 
 std::optional<int> parse_int(std::string_view text);
 std::optional<double> parse_double(std::string_view text);
-/// 1 to 8 hexadecimal digits.
+/// 1 to 8 hexadecimal digits, perhaps behind 0x.
 std::optional<std::uint32_t> parse_hex(std::string_view text);
 /// Why parse_int() or parse_hex() does not take a text: "a number that is too large" or "not a number".
 std::string why_no_number(std::string_view text, bool hexadecimal);

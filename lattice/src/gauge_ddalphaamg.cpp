@@ -1,14 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// DDalphaAMG: int32 nt, nz, ny, nx and float64 3 * plaquette, then the links T, Z, Y, X of every site; little endian.
-// openQCD has the same header (gauge_openqcd.cpp).
+// DDalphaAMG: int32 nt, nz, ny, nx and float64 3 * plaquette, then the links T, Z, Y, X of every site; little endian,
+// or big endian if it was compiled for that. openQCD has the little-endian header (gauge_openqcd.cpp).
 #include "gauge_layout.hpp"
 
+#include <algorithm>
 #include <cstdio>
 
 namespace halocline::lattice {
 namespace {
 
 constexpr std::size_t head_bytes = 24;
+
+/// False: in this byte order they can't be right. An extent below 2^24 that is no multiple of 256 is above 2^24 with
+/// its bytes reversed, so at most one order is right.
+bool take_extents(const std::string& head, bool big_endian, gauge_file& g) {
+    g.big_endian = big_endian;
+    for (int mu = 0; mu < dimensions; ++mu)
+        g.extents[mu] = static_cast<int>(load<std::uint32_t>(head.data() + 4 * (3 - mu), big_endian));
+    return std::ranges::all_of(g.extents, [](int e) { return e >= 1 && e < 1 << 24; });
+}
 
 } // namespace
 
@@ -21,9 +31,8 @@ gauge_file open_ddalphaamg(const binary_file& file) {
     g.path = file.path();
     g.format = gauge_format::ddalphaamg;
     g.data_offset = head_bytes;
-    for (int mu = 0; mu < dimensions; ++mu)
-        g.extents[mu] = static_cast<int>(load<std::uint32_t>(head.data() + 4 * (3 - mu), false));
-    const auto plaquette3 = std::bit_cast<double>(load<std::uint64_t>(head.data() + 16, false));
+    if (!take_extents(head, false, g) && !take_extents(head, true, g)) take_extents(head, false, g); // for the error
+    const auto plaquette3 = std::bit_cast<double>(load<std::uint64_t>(head.data() + 16, g.big_endian));
     try {
         check_size(g, file.size());
     } catch (const file_error& e) {
@@ -40,7 +49,10 @@ gauge_file open_ddalphaamg(const binary_file& file) {
                       plaquette3);
         throw file_error(g.path, text);
     }
-    g.plaquette = plaquette3 / 3;
+    if (plaquette3 != 0)
+        g.plaquette = plaquette3 / 3;
+    else // converters that can't compute it write 0; openQCD always computes it
+        g.warnings.emplace_back("no plaquette is recorded: the links are taken for DDalphaAMG's, not openQCD's");
     return g;
 }
 

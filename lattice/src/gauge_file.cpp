@@ -26,7 +26,7 @@ std::string boundary_word(std::string text) {
 
 bool has_32_bits(const gauge_file& file) { return file.real_bytes == 4 || file.rounded_to_32_bits; }
 double trace_precision(const gauge_file& file) { return has_32_bits(file) ? 1e-6 : 1e-10; }
-double su3_tolerance(const gauge_file& file) { return has_32_bits(file) ? 1e-5 : 1e-10; }
+double su3_tolerance(bool of_32_bits) { return of_32_bits ? 1e-5 : 1e-10; }
 
 } // namespace
 
@@ -37,6 +37,7 @@ std::string to_string(gauge_format f) {
     case gauge_format::ildg: return "ILDG";
     case gauge_format::milc: return "MILC";
     case gauge_format::openqcd: return "openQCD";
+    case gauge_format::scidac: return "SciDAC";
     }
     return "unknown";
 }
@@ -106,11 +107,10 @@ void check_totals(const gauge_file& file, const gauge_totals& totals) {
     if (totals.open_links != 0 && totals.open_links != last_slice)
         throw file_error(file.path, std::to_string(totals.open_links) + " of the " + std::to_string(last_slice) +
                                         " links in t of its last time slice are zero: an open boundary has all");
-    constexpr double of_32_bits = 1e-6; // what rounding to them does to SU(3)
-    if (!(totals.max_su3_error <= su3_tolerance(file))) {
+    if (const double most = su3_tolerance(has_32_bits(file)); !(totals.max_su3_error <= most)) {
         const std::string what = "a link misses SU(3) by " + scientific(totals.max_su3_error) + ", at most " +
-                                 scientific(su3_tolerance(file)) + " is right: ";
-        if (totals.max_su3_error < of_32_bits)
+                                 scientific(most) + " is right: ";
+        if (totals.max_su3_error <= su3_tolerance(true)) // of 64 bits
             throw rounded_links_error(file.path, what + "its links were rounded to 32 bits before, or it is corrupted");
         throw file_error(file.path,
                          what + "it is corrupted, its head is wrong, or the sign of a boundary is in the links");

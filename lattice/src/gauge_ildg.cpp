@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // ILDG: a LIME file with records ildg-format (XML), ildg-binary-data (links x, y, z, t of every site, big endian) and
 // scidac-checksum (XML).
+// SciDAC: the same links and checksum, as QIO describes any field: scidac-private-file-xml has the lattice,
+// scidac-private-record-xml the precision, scidac-binary-data the links.
 #include "gauge_layout.hpp"
 
 #include <algorithm>
@@ -11,12 +13,15 @@
 namespace halocline::lattice {
 namespace {
 
-/// Why a file without the records of ILDG has none.
-std::string explain_missing(const binary_file& file, const lime_records& records) {
-    const auto scidac = std::ranges::find(records.list, "scidac-private-record-xml", &lime_record::type);
-    if (scidac == records.list.end()) return "it is truncated, or not a gauge configuration";
-    return "it holds a SciDAC field of datatype '" + shown(xml_values(file, *scidac).find("datatype").value_or("")) +
-           "'; of links, the records ildg-format and ildg-binary-data are needed";
+/// Err: file_error unless each site has four matrices of 3x3.
+void check_matrices(const xml_values& record, int real_bytes) {
+    record.expect("colors", 3, "matrices of 3x3");
+    const int size = record.number("typesize", parse_int), count = record.number("datacount", parse_int);
+    const int matrix_bytes = link_components * real_bytes;
+    if (size != matrix_bytes || count != dimensions)
+        record.fail("gives datatype '" + shown(record.find("datatype").value_or("")) + "', on each site " +
+                    std::to_string(count) + " of " + std::to_string(size) + " bytes; links of precision " +
+                    record.at("precision") + " are 4 of " + std::to_string(matrix_bytes));
 }
 
 /// The last record of a type before the links, to which it belongs; nullptr if there is none. Unlike find(), which
@@ -69,6 +74,37 @@ void take_recorded_plaquette(const binary_file& file, const lime_records& record
     }
 }
 
+/// Takes lattice and precision from the records of ILDG.  Err: file_error.
+void describe_ildg(const binary_file& file, const lime_records& records, const lime_record& format,
+                   const lime_record& links, gauge_file& g) {
+    const xml_values xml(file, format);
+    if (const std::string field = xml.at("field"); field != "su3gauge")
+        xml.fail("gives <field> as '" + shown(field) + "': su3gauge can be read");
+    const int precision = xml.number("precision", parse_int);
+    if (precision != 32 && precision != 64)
+        xml.fail("gives <precision> as " + std::to_string(precision) + ": 32 or 64 can be read");
+    g.real_bytes = precision / 8;
+    g.extents = {xml.number("lx", parse_int), xml.number("ly", parse_int), xml.number("lz", parse_int),
+                 xml.number("lt", parse_int)};
+    check_scidac_records(file, records, links, g);
+}
+
+/// Takes lattice and precision from the records of QIO; returns that of the links.  Err: file_error.
+const lime_record* describe_scidac(const binary_file& file, const lime_records& records, gauge_file& g) {
+    const lime_record* lattice = records.find("scidac-private-file-xml");
+    const lime_record* record = records.find("scidac-private-record-xml");
+    const lime_record* data = records.find("scidac-binary-data");
+    if (!lattice || !record || !data)
+        throw file_error(g.path, "LIME file has no record ildg-format, nor all of SciDAC's: it is truncated, or not a "
+                                 "gauge configuration");
+    const xml_values of_links(file, *record);
+    g.format = gauge_format::scidac;
+    g.extents = scidac_extents(xml_values(file, *lattice));
+    g.real_bytes = scidac_real_bytes(of_links);
+    check_matrices(of_links, g.real_bytes);
+    return data;
+}
+
 } // namespace
 
 gauge_file open_ildg(const binary_file& file) {
@@ -79,27 +115,20 @@ gauge_file open_ildg(const binary_file& file) {
     const lime_records records = list_records(file);
     const lime_record* format = records.find("ildg-format");
     const lime_record* data = records.find("ildg-binary-data");
-    if (!format || !data)
+    if (!format && !data)
+        data = describe_scidac(file, records, g);
+    else if (!format || !data)
         throw file_error(g.path, std::string("LIME file has no record ") +
-                                     (format ? "ildg-binary-data" : "ildg-format") + ": " +
-                                     explain_missing(file, records));
+                                     (format ? "ildg-binary-data" : "ildg-format") +
+                                     ": it is truncated, or not a gauge configuration");
+    else
+        describe_ildg(file, records, *format, *data, g);
 
-    const xml_values xml(file, *format);
-    if (const std::string field = xml.at("field"); field != "su3gauge")
-        xml.fail("gives <field> as '" + shown(field) + "': su3gauge can be read");
-    const int precision = xml.number("precision", parse_int);
-    if (precision != 32 && precision != 64)
-        xml.fail("gives <precision> as " + std::to_string(precision) + ": 32 or 64 can be read");
-    g.real_bytes = precision / 8;
-    g.extents = {xml.number("lx", parse_int), xml.number("ly", parse_int), xml.number("lz", parse_int),
-                 xml.number("lt", parse_int)};
-    check_scidac_records(file, records, *data, g);
     g.data_offset = static_cast<std::int64_t>(data->data_offset);
     if (const uint128 needed = link_bytes(g); needed != data->length)
-        throw file_error(g.path, "ildg-binary-data has " + std::to_string(data->length) + " bytes; " +
-                                     to_string(g.extents) + " sites of " + std::to_string(precision) + " bit need " +
-                                     to_string(needed));
-
+        throw file_error(g.path, data->type + " has " + std::to_string(data->length) + " bytes; " +
+                                     to_string(g.extents) + " sites of " + std::to_string(8 * g.real_bytes) +
+                                     " bit need " + to_string(needed));
     g.scidac_checksum = read_scidac_sums(file, records, g.warnings);
     take_recorded_plaquette(file, records, *data, g);
     return g;

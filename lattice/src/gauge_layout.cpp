@@ -44,21 +44,16 @@ void check_size(gauge_file& file, std::uint64_t file_size) {
 
 void decode_site(const gauge_file& file, const std::byte* stored, double* links) {
     const int reals = file.rows * 6;
-    for (int i = 0; i < dimensions; ++i) {
+    for (int i = 0; i < dimensions; ++i, stored += reals * file.real_bytes) {
         double* u = links + direction(file, i) * link_components;
-        for (int k = 0; k < reals; ++k, stored += file.real_bytes)
-            u[k] = file.real_bytes == 8 ? std::bit_cast<double>(load<std::uint64_t>(stored, file.big_endian))
-                                        : double{std::bit_cast<float>(load<std::uint32_t>(stored, file.big_endian))};
+        load_reals(stored, reals, file.real_bytes, file.big_endian, u);
         if (file.rows == 2) complete_third_row(u);
     }
 }
 
 void encode_site(const gauge_file& file, const double* links, std::byte* stored) {
-    for (int i = 0; i < dimensions; ++i) {
-        const double* u = links + direction(file, i) * link_components;
-        for (int k = 0; k < link_components; ++k, stored += sizeof(double))
-            store(stored, std::bit_cast<std::uint64_t>(u[k]), file.big_endian);
-    }
+    for (int i = 0; i < dimensions; ++i, stored += link_components * sizeof(double))
+        store_reals(links + direction(file, i) * link_components, link_components, file.big_endian, stored);
 }
 
 void add_links(gauge_totals& totals, const gauge_file& file, const coordinate& x, const double* links) {
@@ -83,7 +78,7 @@ void add_checksum(gauge_totals& totals, const gauge_file& file, std::int64_t fil
     const int bytes = site_bytes(file);
     if (file.format == gauge_format::nersc)
         for (int b = 0; b < bytes; b += 4) totals.nersc_sum += load<std::uint32_t>(stored + b, file.big_endian);
-    if (file.format == gauge_format::ildg)
+    if (file.format == gauge_format::ildg || file.format == gauge_format::scidac)
         add_to_scidac_sums(totals.scidac_xor, file_site, {stored, static_cast<std::size_t>(bytes)});
     if (file.format == gauge_format::milc)
         for (int b = 0; b < bytes; b += 4) {

@@ -60,15 +60,12 @@ std::optional<Value> optional_value(const std::string& path, const nersc_head& h
     const auto it = head.values.find(key);
     if (it == head.values.end()) return std::nullopt;
     const std::optional<Value> value = parse(it->second);
-    if (!value)
-        throw file_error(path, "NERSC header gives " + key + " = '" + shown(it->second) + "', which is " +
-                                   why_no_number(it->second, std::is_same_v<Value, std::uint32_t>));
+    if (!value) {
+        std::string why = "no number that a double holds";
+        if constexpr (std::is_same_v<Value, std::uint32_t>) why = why_no_number(it->second, true);
+        throw file_error(path, "NERSC header gives " + key + " = '" + shown(it->second) + "', which is " + why);
+    }
     return value;
-}
-
-/// Writers of 64-bit links print 6 to 14 digits, rounded or truncated.
-double last_digit_of(const nersc_head& head, const std::string& key) {
-    return last_digit(head.values.find(key)->second);
 }
 
 } // namespace
@@ -118,8 +115,9 @@ gauge_file open_nersc(const binary_file& file) {
     if (g.link_trace == 0.0) g.link_trace.reset();
     if (g.nersc_checksum == 0u) g.nersc_checksum.reset();
     if (g.plaquette == 0.0 && !g.link_trace && !g.nersc_checksum) g.plaquette.reset(); // alone, it may be a plaquette
-    if (g.plaquette) g.plaquette_digit = last_digit_of(head, "PLAQUETTE");
-    if (g.link_trace) g.link_trace_digit = last_digit_of(head, "LINK_TRACE");
+    // Writers of 64-bit links print 6 to 14 digits, rounded or truncated.
+    if (g.plaquette) g.plaquette_digit = last_digit(head.at(g.path, "PLAQUETTE"));
+    if (g.link_trace) g.link_trace_digit = last_digit(head.at(g.path, "LINK_TRACE"));
     if (!g.plaquette) g.warnings.emplace_back("no PLAQUETTE is recorded");
     // The third row, made from the others, is right whatever their sign is: such links are in SU(3).
     const bool hides_sign = g.rows == 2 && !g.plaquette;

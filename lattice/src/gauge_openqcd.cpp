@@ -32,7 +32,7 @@ coordinate odd_site(coordinate half) {
 } // namespace
 
 std::optional<gauge_file> as_openqcd(const gauge_file& file) {
-    if (file.format != gauge_format::ddalphaamg) return std::nullopt;
+    if (file.format != gauge_format::ddalphaamg || file.big_endian || !file.plaquette) return std::nullopt;
     if (std::ranges::any_of(file.extents, [](int e) { return e % 2 != 0; })) return std::nullopt;
     gauge_file other = file;
     other.format = gauge_format::openqcd;
@@ -44,8 +44,7 @@ gauge_totals read_openqcd(const gauge_file& file, const binary_file& data, const
     const auto take = [&](const coordinate& start, int mu, const std::byte* stored) {
         if (!local.contains(start)) return;
         double* u = links.outer(local.index(start)) + mu * link_components;
-        for (int k = 0; k < link_components; ++k, stored += sizeof(double))
-            u[k] = std::bit_cast<double>(load<std::uint64_t>(stored, file.big_endian));
+        load_reals(stored, link_components, sizeof(double), file.big_endian, u);
     };
     const auto take_all = [&](std::int64_t, std::int64_t odd_number, std::span<const std::byte> bytes) {
         const coordinate x = odd_site(odd.site(odd_number));

@@ -55,7 +55,7 @@ std::string ildg_head(const coordinate& extents, std::uint64_t bytes, const gaug
                     message_begin) +
            lime_xml("scidac-record-xml", "usqcdInfo",
                     xml_element("version", "1.0") + figure("plaq", plaquette) +
-                        figure("linktr", mean_link_trace(totals)),
+                        figure("linktr", mean_link_trace(totals)) + xml_element("info", "Halocline"), // QIO needs all
                     message_middle) +
            lime_text("ildg-format", xml + "</ildgFormat>", message_middle) +
            lime_head("ildg-binary-data", bytes, message_middle);
@@ -86,10 +86,15 @@ std::string head_text(const gauge_file& layout, const gauge_totals& totals, doub
     }
 }
 
+/// encode() of write_sites().
+auto encoder(const gauge_file& layout, const gauge_field& links) {
+    return [&](std::int64_t local_site, std::byte* stored) { encode_site(layout, links.outer(local_site), stored); };
+}
+
 } // namespace
 
 gauge_writer::gauge_writer(const std::string& path, gauge_format format, const coordinate& extents) : partial_(path) {
-    if (format == gauge_format::milc || format == gauge_format::openqcd)
+    if (format == gauge_format::milc || format == gauge_format::openqcd || format == gauge_format::scidac)
         throw input_error("'" + path + "': " + to_string(format) +
                           " files aren't written; ILDG, NERSC and DDalphaAMG files are");
     layout_.path = path;
@@ -112,14 +117,20 @@ gauge_totals gauge_writer::write(const box& local, const gauge_field& links) {
     check_field(local, links, gauge_components, "links");
     check_inside(local, layout_.extents, layout_.path);
     gauge_totals totals;
-    write_sites(
-        binary_file::open_to_write(partial_.name()), layout_.data_offset, site_bytes(layout_), local, layout_.extents,
-        [&](std::int64_t local_site, std::byte* stored) { encode_site(layout_, links.outer(local_site), stored); },
-        [&](std::int64_t file_site, std::int64_t local_site, const std::byte* stored) {
-            add_links(totals, layout_, local.site(local_site), links.outer(local_site));
-            add_checksum(totals, layout_, file_site, stored);
-        });
+    write_sites(partial_.name(), layout_.data_offset, site_bytes(layout_), local, layout_.extents,
+                encoder(layout_, links),
+                [&](std::int64_t file_site, std::int64_t local_site, std::span<const std::byte> stored) {
+                    add_links(totals, layout_, local.site(local_site), links.outer(local_site));
+                    add_checksum(totals, layout_, file_site, stored.data());
+                });
     return totals;
+}
+
+void gauge_writer::verify(const box& local, const gauge_field& links) const {
+    check_field(local, links, gauge_components, "links");
+    check_inside(local, layout_.extents, layout_.path);
+    verify_sites(partial_.name(), layout_.data_offset, site_bytes(layout_), local, layout_.extents,
+                 encoder(layout_, links));
 }
 
 void gauge_writer::finish(const gauge_totals& totals, double plaquette) {

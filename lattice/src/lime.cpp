@@ -147,6 +147,12 @@ std::string xml_values::at(std::string_view name) const {
     return *value;
 }
 
+void xml_values::expect(std::string_view name, int value, const std::string& right, const std::string& of) const {
+    if (!find(name)) return;
+    if (const int given = number(name, parse_int); given != value)
+        fail("gives <" + std::string(name) + "> as " + std::to_string(given) + of + ": " + right + " can be read");
+}
+
 void xml_values::fail(const std::string& what) const { throw file_error(path_, type_ + " " + what); }
 
 coordinate scidac_dims(const xml_values& xml) {
@@ -162,6 +168,22 @@ coordinate scidac_dims(const xml_values& xml) {
         rest = trim(rest.substr(end));
     }
     return extents;
+}
+
+coordinate scidac_extents(const xml_values& xml) {
+    xml.expect("spacetime", dimensions, "4");
+    xml.expect("volfmt", 0, "0, all sites in one file,");
+    xml.expect("multifile", 1, "1, all sites in one file,"); // version 1.0
+    return scidac_dims(xml);
+}
+
+int scidac_real_bytes(const xml_values& xml) {
+    xml.expect("recordtype", 0, "0, a field on the whole lattice,"); // globaldata in version 1.0
+    xml.expect("globaldata", 0, "0, a field on the whole lattice,");
+    const std::string precision = xml.at("precision");
+    if (precision != "F" && precision != "D")
+        xml.fail("gives <precision> as '" + shown(precision) + "': F (32 bit) or D (64 bit) can be read");
+    return precision == "F" ? 4 : 8;
 }
 
 void add_to_scidac_sums(scidac_sums& sums, std::int64_t site, std::span<const std::byte> stored) {
@@ -183,6 +205,10 @@ std::string scidac_checksum_text(const scidac_sums& sums) {
 std::optional<scidac_sums> read_scidac_sums(const binary_file& file, const lime_records& records,
                                             std::vector<std::string>& warnings) {
     const lime_record* checksum = records.find("scidac-checksum");
+    if (!checksum && records.trailing_bytes > 0)
+        throw file_error(file.path(), std::to_string(records.trailing_bytes) +
+                                          " bytes that are no LIME record follow the last one, and no scidac-checksum "
+                                          "is found: bytes were lost or added before, the file is corrupted");
     if (!checksum) warnings.emplace_back("no scidac-checksum record: some corruption can't be seen");
     if (records.trailing_bytes > 0)
         warnings.push_back(std::to_string(records.trailing_bytes) +

@@ -79,6 +79,9 @@ class xml_values {
             fail("gives <" + std::string(name) + "> as '" + shown(text) + "': " + why_no_number(text, hexadecimal));
         return *value;
     }
+    /// A number that must have a certain value, if the file gives it; `right` says which, and why. `of`: what has it.
+    /// Err: file_error.
+    void expect(std::string_view name, int value, const std::string& right, const std::string& of = {}) const;
     /// Err: always file_error, which opens with the record's type.
     [[noreturn]] void fail(const std::string& what) const;
 
@@ -88,6 +91,11 @@ class xml_values {
 
 /// The <dims> of record scidac-private-file-xml: x, y, z, t.  Err: file_error unless there are four numbers.
 coordinate scidac_dims(const xml_values& xml);
+/// The same, after checking that the file holds fields on all sites of a lattice in space and time.  Err: file_error.
+coordinate scidac_extents(const xml_values& xml);
+/// Bytes of a real, by the <precision> of record scidac-private-record-xml, after checking that the field is on all
+/// sites.  Err: file_error.
+int scidac_real_bytes(const xml_values& xml);
 
 /// suma and sumb of a SciDAC file: the CRC-32 of each site's bytes, rotated by the site's index mod 29 and 31, xored.
 using scidac_sums = std::array<std::uint32_t, 2>;
@@ -97,7 +105,8 @@ std::string to_string(const scidac_sums& sums);
 /// The record with the sums, which ends its message; its length does not depend on their values.
 std::string scidac_checksum_text(const scidac_sums& sums);
 /// The sums that a file records; none: no such record. Adds to `warnings` what the sums can't guarantee: their absence,
-/// and bytes after the last record.  Err: file_error.
+/// or bytes after the last record.  Err: file_error; also for both, because a record is then not where the one before
+/// it ends, and nothing else would reveal that the field is shifted.
 std::optional<scidac_sums> read_scidac_sums(const binary_file& file, const lime_records& records,
                                             std::vector<std::string>& warnings);
 /// Err: file_error if the file records other sums than its data has.

@@ -23,7 +23,7 @@
 namespace halocline::lattice {
 namespace {
 
-constexpr std::chrono::milliseconds patience{2000}, between_looks{10};
+constexpr std::chrono::milliseconds between_looks{10};
 
 std::string text_of(int code) { return std::generic_category().message(code); }
 
@@ -100,6 +100,11 @@ std::string holder_of(int file) {
     return "another run"; // on another host, or in another container
 }
 
+std::string folder_of(const std::string& path) {
+    const std::string folder = std::filesystem::path(path).parent_path().string();
+    return folder.empty() ? "." : folder;
+}
+
 [[noreturn]] void refuse(const std::string& path, const std::string& name, int held) {
     throw file_error(path, "is being written by " + holder_of(held) + ", as '" + name +
                                "': wait until it has ended, or give another name");
@@ -141,6 +146,13 @@ partial_file::~partial_file() {
     ::close(lock_);
 }
 
+std::string partial_file::identity() const {
+    // An NFS client that opens a folder asks the server whether names in it have changed; otherwise it might, for a
+    // minute, lead to the file that had this name before.
+    const descriptor folder(::open(folder_of(name_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    return binary_file::open_to_read(name_).identity();
+}
+
 void partial_file::create() {
     std::error_code none;
     if (std::filesystem::exists(path_, none) && !std::filesystem::is_regular_file(path_, none))
@@ -178,8 +190,7 @@ void partial_file::publish() {
     if (std::rename(name_.c_str(), path_.c_str()) != 0)
         throw file_error(path_, "'" + name_ + "' can't be renamed to it: " + text_of(errno));
     ::close(std::exchange(lock_, -1));
-    const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
-    sync_folder(folder.empty() ? "." : folder.string()); // makes the rename itself durable
+    sync_folder(folder_of(path_)); // makes the rename itself durable
 }
 
 void write_text_file(const std::string& path, std::string_view text) {

@@ -49,6 +49,10 @@ void complete(partial_file& partial, const std::string& head, std::uint64_t end,
         file.write_text(0, head);
         file.write_text(end, tail);
         file.sync();
+    }
+    {
+        const binary_file file = binary_file::open_to_read(partial.name());
+        file.drop_cache();
         file.expect_text(0, head);
         file.expect_text(end, tail);
     }

@@ -33,8 +33,8 @@ void check_inside(const box& local, const coordinate& extents, const std::string
 /// Err: input_error: no file can hold so many bytes.
 void check_size(const std::string& path, const coordinate& extents, uint128 bytes);
 
-/// Writes what stands before the sites and, from byte `end` on, behind them, has both on the disk and reads them back;
-/// then the file has its name.
+/// Writes what stands before the sites and, from byte `end` on, behind them, has both on the disk and reads them back
+/// from there; then the file has its name.
 /// Err: file_error: it can't be written, or has other bytes afterwards.
 void complete(partial_file& partial, const std::string& head, std::uint64_t end, const std::string& tail);
 
@@ -84,33 +84,50 @@ void read_sites(const binary_file& file, std::int64_t data_offset, std::int64_t 
     });
 }
 
-/// Writes the sites of `local` to a file whose data begin at `data_offset`, has them on the disk, and reads them back.
-/// encode(local_site, stored): the bytes of a site, site_bytes of them. note(file_site, local_site, stored): called
-/// once for each site that is written.
-/// Err: file_error: it can't be written, or has other bytes afterwards.
-template <class Encode, class Note>
-void write_sites(const binary_file& file, std::int64_t data_offset, int site_bytes, const box& local,
-                 const coordinate& extents, Encode&& encode, Note&& note) {
+/// Calls f(file_site, local_site, stored) for runs of sites that are contiguous in a file; `stored`: their bytes, of
+/// which encode(local_site, to) makes those of a site.
+template <class Encode, class F>
+void for_each_encoded_run(int site_bytes, const box& local, const coordinate& extents, Encode&& encode, F&& f) {
     const auto bytes = static_cast<std::size_t>(site_bytes);
     const std::int64_t most = std::min(run_bytes / site_bytes, local.volume());
     std::vector<std::byte> buffer(static_cast<std::size_t>(most) * bytes);
-    const auto stored = [&](std::int64_t i) { return buffer.data() + static_cast<std::size_t>(i) * bytes; };
-    const auto encoded = [&](std::int64_t local_site, std::int64_t sites) {
-        for (std::int64_t i = 0; i < sites; ++i) encode(local_site + i, stored(i));
-        return std::span(buffer).first(static_cast<std::size_t>(sites) * bytes);
-    };
-    const auto place = [&](std::int64_t file_site) {
-        return static_cast<std::uint64_t>(data_offset + file_site * site_bytes);
-    };
     for_each_run(local, extents, most, [&](std::int64_t file_site, std::int64_t local_site, std::int64_t sites) {
-        const auto run = encoded(local_site, sites);
-        for (std::int64_t i = 0; i < sites; ++i) note(file_site + i, local_site + i, stored(i));
-        file.write(place(file_site), run);
+        for (std::int64_t i = 0; i < sites; ++i)
+            encode(local_site + i, buffer.data() + static_cast<std::size_t>(i) * bytes);
+        f(file_site, local_site, std::span<const std::byte>(buffer).first(static_cast<std::size_t>(sites) * bytes));
     });
+}
+
+/// Writes the sites of `local` to a file whose data begin at `data_offset`, and has them on the disk.  encode(): as
+/// above.  note(file_site, local_site, stored): called once for each site that is written.
+/// Err: file_error: it can't be written.
+template <class Encode, class Note>
+void write_sites(const std::string& path, std::int64_t data_offset, int site_bytes, const box& local,
+                 const coordinate& extents, Encode&& encode, Note&& note) {
+    const binary_file file = binary_file::open_to_write(path);
+    for_each_encoded_run(site_bytes, local, extents, encode,
+                         [&](std::int64_t file_site, std::int64_t local_site, std::span<const std::byte> stored) {
+                             const auto bytes = static_cast<std::size_t>(site_bytes);
+                             for (std::size_t i = 0; i * bytes < stored.size(); ++i)
+                                 note(file_site + static_cast<std::int64_t>(i),
+                                      local_site + static_cast<std::int64_t>(i), stored.subspan(i * bytes, bytes));
+                             file.write(static_cast<std::uint64_t>(data_offset + file_site * site_bytes), stored);
+                         });
     file.sync();
-    for_each_run(local, extents, most, [&](std::int64_t file_site, std::int64_t local_site, std::int64_t sites) {
-        file.expect(place(file_site), encoded(local_site, sites));
-    });
+}
+
+/// Reads back what write_sites() has written. Pre: all ranks have written, because what one has read its host may send
+/// again with what another writes into the same page.
+/// Err: file_error: the file has other bytes, or can't be read.
+template <class Encode>
+void verify_sites(const std::string& path, std::int64_t data_offset, int site_bytes, const box& local,
+                  const coordinate& extents, Encode&& encode) {
+    const binary_file file = binary_file::open_to_read(path); // anew: then an NFS client asks what the server has
+    file.drop_cache();
+    for_each_encoded_run(site_bytes, local, extents, encode,
+                         [&](std::int64_t file_site, std::int64_t, std::span<const std::byte> stored) {
+                             file.expect(static_cast<std::uint64_t>(data_offset + file_site * site_bytes), stored);
+                         });
 }
 
 } // namespace halocline::lattice

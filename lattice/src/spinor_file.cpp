@@ -18,13 +18,6 @@ const lime_record& needed(const lime_records& records, const std::string& type) 
     return *found;
 }
 
-/// A number that must have a certain value, if the file gives it; `right` says which, and why. `of`: what has it.
-void expect(const xml_values& xml, const char* name, int value, const std::string& right, const std::string& of = {}) {
-    if (!xml.find(name)) return;
-    if (const int given = xml.number(name, parse_int); given != value)
-        xml.fail("gives <" + std::string(name) + "> as " + std::to_string(given) + of + ": " + right + " can be read");
-}
-
 /// Writers have names of their own for a fermion field: only those of QIO and QDP for other fields are refused.
 void refuse_other_types(const xml_values& xml) {
     const std::string type = xml.find("datatype").value_or("");
@@ -35,27 +28,16 @@ void refuse_other_types(const xml_values& xml) {
 
 /// The precision, after checking that each site has one spinor.
 int read_real_bytes(const xml_values& xml) {
-    expect(xml, "recordtype", 0, "0, a field on the whole lattice,"); // globaldata in version 1.0
-    expect(xml, "globaldata", 0, "0, a field on the whole lattice,");
     const std::string type = "datatype '" + shown(xml.find("datatype").value_or("")) + "'";
-    expect(xml, "spins", spinor_spins, "a Dirac fermion with 4", ", " + type);
-    expect(xml, "colors", spinor_colours, "a Dirac fermion with 3", ", " + type);
-    const std::string precision = xml.at("precision");
-    if (precision != "F" && precision != "D")
-        xml.fail("gives <precision> as '" + shown(precision) + "': F (32 bit) or D (64 bit) can be read");
-    const int real_bytes = precision == "F" ? 4 : 8;
+    xml.expect("spins", spinor_spins, "a Dirac fermion with 4", ", " + type);
+    xml.expect("colors", spinor_colours, "a Dirac fermion with 3", ", " + type);
+    const int real_bytes = scidac_real_bytes(xml);
     const std::int64_t size = std::int64_t{xml.number("typesize", parse_int)} * xml.number("datacount", parse_int);
     if (size != spinor_components * real_bytes)
         xml.fail("gives " + type + ": " + std::to_string(size) + " bytes per site; a Dirac fermion of precision " +
-                 precision + " has " + std::to_string(spinor_components * real_bytes));
+                 xml.at("precision") + " has " + std::to_string(spinor_components * real_bytes));
     refuse_other_types(xml);
     return real_bytes;
-}
-
-void decode_site(const spinor_file& file, const std::byte* stored, double* spinor) {
-    for (int k = 0; k < spinor_components; ++k, stored += file.real_bytes)
-        spinor[k] = file.real_bytes == 8 ? std::bit_cast<double>(load<std::uint64_t>(stored, true))
-                                         : double{std::bit_cast<float>(load<std::uint32_t>(stored, true))};
 }
 
 } // namespace
@@ -75,11 +57,7 @@ spinor_file open_spinor_file(const std::string& path) {
 
     spinor_file s;
     s.path = path;
-    const xml_values lattice(file, needed(records, "scidac-private-file-xml"));
-    expect(lattice, "spacetime", dimensions, "4");
-    expect(lattice, "volfmt", 0, "0, all sites in one file,");
-    expect(lattice, "multifile", 1, "1, all sites in one file,"); // version 1.0
-    s.extents = scidac_dims(lattice);
+    s.extents = scidac_extents(xml_values(file, needed(records, "scidac-private-file-xml")));
     const lime_record& data = needed(records, "scidac-binary-data");
     s.real_bytes = read_real_bytes(xml_values(file, needed(records, "scidac-private-record-xml")));
     s.data_offset = static_cast<std::int64_t>(data.data_offset);
@@ -89,11 +67,6 @@ spinor_file open_spinor_file(const std::string& path) {
                                    " bit need " + to_string(bytes));
 
     s.scidac_checksum = read_scidac_sums(file, records, s.warnings);
-    // A record is not where the previous one ends: nothing else would reveal that the spinors are shifted.
-    if (!s.scidac_checksum && records.trailing_bytes > 0)
-        throw file_error(path, std::to_string(records.trailing_bytes) +
-                                   " bytes that are no LIME record follow the last one, and no scidac-checksum is "
-                                   "found: bytes were lost or added before, the file is corrupted");
     return s;
 }
 
@@ -106,7 +79,7 @@ spinor_totals read_spinors(const spinor_file& file, const box& local, field<doub
     read_sites(data, file.data_offset, site_bytes(file), local, file.extents,
                [&](std::int64_t file_site, std::int64_t local_site, std::span<const std::byte> stored) {
                    double* spinor = spinors.outer(local_site);
-                   decode_site(file, stored.data(), spinor);
+                   load_reals(stored.data(), spinor_components, file.real_bytes, true, spinor);
                    add_site(totals, file_site, stored, spinor);
                });
     return totals;

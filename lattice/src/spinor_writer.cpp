@@ -65,6 +65,13 @@ std::string head_of(const coordinate& extents, std::uint64_t data_bytes,
            lime_head("scidac-binary-data", data_bytes, message_middle);
 }
 
+/// encode() of write_sites().
+auto encoder(const field<double>& spinors) {
+    return [&](std::int64_t local_site, std::byte* stored) {
+        store_reals(spinors.outer(local_site), spinor_components, true, stored);
+    };
+}
+
 } // namespace
 
 spinor_writer::spinor_writer(const std::string& path, const coordinate& extents,
@@ -87,18 +94,18 @@ void spinor_writer::create() {
 spinor_totals spinor_writer::write(const box& local, const field<double>& spinors) {
     check_field(local, spinors, spinor_components, "spinors");
     check_inside(local, layout_.extents, layout_.path);
-    const auto bytes = static_cast<std::size_t>(site_bytes(layout_));
-    const auto encode = [&](std::int64_t local_site, std::byte* stored) {
-        const double* spinor = spinors.outer(local_site);
-        for (std::size_t k = 0; k < spinor_components; ++k)
-            store(stored + k * sizeof(double), std::bit_cast<std::uint64_t>(spinor[k]), true);
-    };
     spinor_totals totals;
-    write_sites(binary_file::open_to_write(partial_.name()), layout_.data_offset, site_bytes(layout_), local,
-                layout_.extents, encode, [&](std::int64_t file_site, std::int64_t local_site, const std::byte* stored) {
-                    add_site(totals, file_site, std::span(stored, bytes), spinors.outer(local_site));
+    write_sites(partial_.name(), layout_.data_offset, site_bytes(layout_), local, layout_.extents, encoder(spinors),
+                [&](std::int64_t file_site, std::int64_t local_site, std::span<const std::byte> stored) {
+                    add_site(totals, file_site, stored, spinors.outer(local_site));
                 });
     return totals;
+}
+
+void spinor_writer::verify(const box& local, const field<double>& spinors) const {
+    check_field(local, spinors, spinor_components, "spinors");
+    check_inside(local, layout_.extents, layout_.path);
+    verify_sites(partial_.name(), layout_.data_offset, site_bytes(layout_), local, layout_.extents, encoder(spinors));
 }
 
 void spinor_writer::finish(const spinor_totals& totals) {

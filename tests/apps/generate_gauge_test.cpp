@@ -114,13 +114,28 @@ TEST_F(GenerateGauge, SavedConfigurationsTakeNoOtherFilesPlace) {
     std::filesystem::create_directory(path("x.0004"));
 
     const command_result json = run(2, chain + " --json " + path("x.0002")), folder = run(2, chain);
+    std::filesystem::remove(path("x.0004"));
+    std::ofstream(path("x.0004")) << "to be kept";
+    std::filesystem::permissions(path("x.0004"), std::filesystem::perms::owner_read);
+    const command_result to_keep = run(2, chain);
+    std::ofstream(path("x.0002.partial")) << "left";
+    std::filesystem::remove(path("x.0004"));
+    std::ofstream(path("x.0004.partial")) << "left";
+    const command_result left = run(2, chain);
 
     EXPECT_EQ(json.exit_code, 2);
     EXPECT_EQ(lines_with("--save-every " + path("x.0002") + ": is the file of --json", json.err), 1) << json.err;
     EXPECT_EQ(folder.exit_code, 2);
     EXPECT_EQ(lines_with("--save-every " + path("x.0004") + ": can't be written: it is a folder", folder.err), 1)
         << folder.err;
-    EXPECT_FALSE(std::filesystem::exists(path("x.0002"))) << "refused before the sweeps";
+    EXPECT_EQ(to_keep.exit_code, 2);
+    EXPECT_EQ(lines_with("--save-every " + path("x.0004") + ": can't be written: it is write-protected", to_keep.err),
+              1)
+        << to_keep.err;
+    EXPECT_EQ(left.exit_code, 0) << left.err;
+    for (const std::string name : {"x.0002", "x.0004"})
+        EXPECT_EQ(lines_with("warning: '" + path(name + ".partial") + "' is there", left.out + left.err), 1)
+            << left.out << left.err;
 }
 
 /// A pipe that is not read holds back the chain long before its last sweep: it has a line for each file.
@@ -290,6 +305,8 @@ TEST_F(GenerateGauge, BadInputIsOneMessageAndExitCodeTwo) {
         {"--grid 4.4.4.4 --measure-every 100 --sweeps 50", "--measure-every 100: nothing would be measured in 50 sw"},
         {"--grid 4.4.4.4 --measure-every 1 --sweeps 0", "--measure-every 1: nothing would be measured in 0 sweeps"},
         {"--grid 4.4.4.4 --save-every 51 --output x", "--save-every 51: nothing would be saved in 50 sweeps"},
+        {"--grid 4.4.4.4 --sweeps 200000002 --save-every 2 --output x",
+         "--save-every 2: would write 100000001 files in 200000002 sweeps (--sweeps), and at most 100000 are written"},
         {"--grid 4.4.4.4 --start warm", "--start 'warm': expected cold, hot or file:PATH"},
         {"--grid 4.4.4.4 --start file:", "--start 'file:': expected cold, hot or file:PATH"},
         {"--grid 4.4.4.4 --sweeps-done 3", "--sweeps-done: needs --start file:PATH"},

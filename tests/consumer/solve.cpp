@@ -9,8 +9,8 @@
 using namespace halocline;
 
 int solve(const comm::job& job, const char* path) {
-    const auto file = lattice::open_gauge_file(path);      // ILDG, or another format
-    const auto blocks = amg::default_blocks(file.extents); // Schwarz blocks; ranks own whole ones
+    const auto file = dirac::open_configuration(job, path); // ILDG, or another format
+    const auto blocks = amg::default_blocks(file.extents);  // Schwarz blocks; ranks own whole ones
     const auto cut = lattice::decomposition::chosen(file.extents, job.ranks(), blocks);
     const dirac::padded_links links(job, cut, dirac::read_configuration(job, cut, file).links);
 

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <set>
 #include <string>
@@ -156,6 +157,28 @@ TEST(GaugeConfiguration, ACutForAnotherNumberOfRanksIsRefusedOnEveryRank) {
     EXPECT_EQ(refused({2, 1, 2, 1}), "read_configuration(): the lattice is cut over 4 ranks, the job has 2");
 }
 
+TEST(GaugeConfiguration, IsNotWrittenByRanksWithDifferentCutsOrFormats) {
+    const scratch_folder scratch;
+    const auto refused = [&](const coordinate& grid_of_1, gauge_format format_of_1) {
+        return refusal_of_all(2, [&](const comm::job& j) {
+            const auto cut = decomposition::even({4, 2, 2, 4}, j.rank() == 0 ? coordinate{1, 1, 1, 2} : grid_of_1);
+            gauge_field links(cut.local_box(j.rank()).extents, gauge_components);
+            for (std::int64_t s = 0; s < links.volume(); ++s)
+                for (int mu = 0; mu < 4; ++mu)
+                    for (int k = 0; k < 3; ++k) links.at(s, 18 * mu + 8 * k) = 1;
+            dirac::write_configuration(j, cut, links, 1, j.rank() == 0 ? gauge_format::nersc : format_of_1,
+                                       scratch / "links");
+        });
+    };
+    const std::string differ = "ranks disagree on the cut of a gauge field and the format of its file: rank 0 has ";
+
+    EXPECT_EQ(refused({2, 1, 1, 1}, gauge_format::nersc).find(differ), 0U);
+    EXPECT_EQ(refused({1, 1, 1, 2}, gauge_format::ildg).find(differ), 0U);
+    EXPECT_EQ(refused({1, 1, 1, 2}, gauge_format::milc).find(differ), 0U);
+    EXPECT_TRUE(std::filesystem::is_empty(scratch / ""));
+    EXPECT_EQ(refused({1, 1, 1, 2}, gauge_format::nersc), "accepted");
+}
+
 TEST(GaugeConfiguration, WhatIsWrongInBothFormatsIsRefused) {
     std::string flipped = openqcd(lattice_extents, random_link, plaquette_of(random_link));
     flipped[24 + 8 * 500 + 6] ^= 0x10;
@@ -253,6 +276,24 @@ TEST(GaugeConfiguration, LinksThatWereRoundedTo32BitsAreMadeUnitaryAgainIfAskedF
     });
 }
 
+TEST(GaugeConfiguration, LinksOfAnotherShapeAreNeitherMadeUnitaryNorStored) {
+    const coordinate sites{4, 4, 4, 4};
+    const auto blocked = site_order::blocked({{}, sites}, sites, {2, 2, 2, 2}, 4);
+    const auto half = site_order::half({{}, sites}, 0);
+    gauge_field none, narrow(sites, 24), in_lanes(blocked, gauge_components), small({2, 4, 4, 4}, gauge_components);
+    gauge_field of_one_parity(half, gauge_components);
+    for (gauge_field* links : {&none, &narrow, &in_lanes, &of_one_parity})
+        EXPECT_EQ(refusal([&] { dirac::reunitarise(*links); }).find("reunitarise(): its field has "), 0U);
+    comm::run_threads(1, [&](const comm::job& j) {
+        const gauge_field zero(sites, gauge_components);
+        const dirac::padded_links padded(j, decomposition::even(sites, {1, 1, 1, 1}), zero);
+
+        for (gauge_field* links : {&none, &narrow, &small, &of_one_parity})
+            EXPECT_EQ(refusal([&] { padded.store(*links); }).find("padded_links::store(): its field has "), 0U);
+        EXPECT_EQ(refusal([&] { padded.store(in_lanes); }), "accepted");
+    });
+}
+
 TEST(GaugeConfiguration, LinksThatAreZeroStayZero) {
     read(openqcd(lattice_extents, open_link, plaquette_of(open_link)), [](dirac::verified_links v, const box& local) {
         dirac::reunitarise(v.links);
@@ -261,6 +302,23 @@ TEST(GaugeConfiguration, LinksThatAreZeroStayZero) {
             EXPECT_NEAR(v.links.at(s, 18 * 3), u[0].real(), 1e-14);
         }
     });
+}
+
+TEST(GaugeConfiguration, RanksThatReadDifferentFilesOrVerifyThemDifferentlyAreToldSo) {
+    const temporary_file t(ildg(8)), other(ildg(4)); // 2.3.4.5
+    const auto refused = [&](const std::string& path_of_1, bool rounded_of_1) {
+        return refusal_of_all(2, [&](const comm::job& j) {
+            const auto cut = decomposition::even({2, 3, 4, 5}, {1, 1, 2, 1});
+            gauge_file file = open_gauge_file(j.rank() == 0 ? t.path() : path_of_1);
+            file.rounded_to_32_bits = j.rank() == 1 && rounded_of_1;
+            (void)dirac::read_configuration(j, cut, file);
+        });
+    };
+    const std::string differ = "ranks disagree on what the gauge file says of itself: rank 0 has ";
+
+    EXPECT_EQ(refused(other.path(), false).find(differ), 0U);
+    EXPECT_EQ(refused(t.path(), true).find(differ), 0U);
+    EXPECT_EQ(refused(t.path(), false), "accepted");
 }
 
 TEST(GaugeConfiguration, AFileThatOnlyOneRankCannotOpenIsToldWithThatRank) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Spinor fields in files: the basis that they promise, the same bytes whichever rank writes, and what is read back.
 #include "dirac_fields.hpp"
+#include "page_of_two_hosts.hpp"
 #include "refusals.hpp"
 
 #include <halocline/dirac/gamma.hpp>
@@ -12,9 +13,14 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <limits>
+#include <memory>
+#include <optional>
+#include <thread>
 
 namespace {
 
@@ -131,6 +137,35 @@ TEST(SpinorField, OfACutForAnotherNumberOfRanksIsNeitherReadNorWritten) {
     EXPECT_FALSE(std::filesystem::exists(other));
 }
 
+/// Each rank makes the head, whose length says where its sites begin.
+TEST(SpinorField, ThatRanksDescribeDifferentlyIsNotWritten) {
+    const scratch_folder scratch;
+    const std::string said = refusal_of_all(2, [&](const job& j) {
+        const auto cut = decomposition::even({2, 2, 2, 4}, {1, 1, 1, 2});
+        const spinor_field psi = random_spinor(cut.local_box(j.rank()), cut.global(), 5);
+        dirac::write_spinors(j, cut, psi, {{"seconds", j.rank() == 0 ? "9.87" : "10.02"}}, scratch / "field");
+    });
+
+    EXPECT_EQ(said.find("ranks disagree on the cut of a spinor field and what its file says of it: rank 0 has "), 0U)
+        << said;
+    EXPECT_NE(said.find("seconds = 10.02"), std::string::npos) << said;
+    EXPECT_TRUE(std::filesystem::is_empty(scratch / ""));
+}
+
+/// Together their boxes have as many sites as the lattice, but not the same ones.
+TEST(SpinorField, ThatRanksCutDifferentlyIsNotWritten) {
+    const scratch_folder scratch;
+    const std::string said = refusal_of_all(2, [&](const job& j) {
+        const auto cut =
+            decomposition::even({4, 2, 2, 4}, j.rank() == 0 ? coordinate{1, 1, 1, 2} : coordinate{2, 1, 1, 1});
+        const spinor_field psi = random_spinor(cut.local_box(j.rank()), cut.global(), 5);
+        dirac::write_spinors(j, cut, psi, {}, scratch / "field");
+    });
+
+    EXPECT_EQ(said.find("ranks disagree on the cut of a spinor field"), 0U) << said;
+    EXPECT_TRUE(std::filesystem::is_empty(scratch / ""));
+}
+
 TEST(SpinorField, IsTheSameFileWhoeverWritesItAndComesBackOnAnyCut) {
     const coordinate global{4, 2, 6, 4};
     const scratch_folder scratch;
@@ -173,6 +208,20 @@ TEST(SpinorField, OfAnotherLatticeIsRefusedOnEveryRank) {
     });
 }
 
+TEST(SpinorField, ThatRanksReadFromDifferentFilesIsAnErrorThatSaysSo) {
+    const scratch_folder scratch;
+    const coordinate global{2, 2, 2, 4};
+    const std::string said = refusal_of_all(2, [&](const job& j) {
+        const auto cut = decomposition::even(global, {1, 1, 1, 2});
+        for (const unsigned seed : {5U, 6U})
+            dirac::write_spinors(j, cut, random_spinor(cut.local_box(j.rank()), global, seed), {},
+                                 scratch / std::to_string(seed));
+        dirac::read_spinors(j, cut, lattice::open_spinor_file(scratch / (j.rank() == 0 ? "5" : "6")));
+    });
+
+    EXPECT_EQ(said.find("ranks disagree on what the spinor file says of itself: rank 0 has "), 0U) << said;
+}
+
 TEST(SpinorField, ThatIsNotFiniteIsWrittenByNoRank) {
     const scratch_folder scratch;
     const std::string path = scratch / "field";
@@ -196,6 +245,78 @@ TEST(SpinorField, OfAnotherShapeIsWrittenByNoRank) {
             EXPECT_THROW(dirac::write_spinors(j, cut, psi, {}, scratch / "field"), input_error);
     });
     EXPECT_TRUE(std::filesystem::is_empty(scratch / ""));
+}
+
+/// The ranks that wait for the one that makes the file have its patience, too.
+TEST(SpinorField, WaitsBeyondTheDeadlineForARunThatIsWritingTheFile) {
+    const scratch_folder scratch;
+    const std::string path = scratch / "field";
+    auto other_run = std::make_unique<lattice::partial_file>(path);
+    other_run->create();
+    std::thread end_of_it([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1200));
+        other_run.reset();
+    });
+    comm::job_options impatient;
+    impatient.deadline = std::chrono::milliseconds(500);
+
+    std::string said = "nothing";
+    try {
+        comm::run_threads(
+            2,
+            [&](const job& j) {
+                const auto cut = decomposition::even({2, 2, 2, 4}, {1, 1, 1, 2});
+                dirac::write_spinors(j, cut, random_spinor(cut.local_box(j.rank()), cut.global(), 5), {}, path);
+            },
+            impatient);
+    } catch (const error& e) {
+        said = e.what();
+    }
+    end_of_it.join();
+
+    EXPECT_EQ(said, "nothing");
+    EXPECT_TRUE(std::filesystem::exists(path));
+}
+
+/// As on a file system on which hosts send whole pages: rank 1's destroys the end of what rank 0 has written before.
+TEST(SpinorField, OfWhichARankDestroysAnothersPartIsNotWritten) {
+    const scratch_folder scratch;
+    const std::string path = scratch / "field";
+    std::ofstream(path) << "old content";
+    std::atomic<bool> destroyed = false;
+    page_of_two_hosts::writable_is_read = false;
+    const std::string said = refusal_of_all(2, [&](const job& j) {
+        const auto cut = decomposition::even({2, 2, 2, 4}, {1, 1, 1, 2});
+        const spinor_field psi = random_spinor(cut.local_box(j.rank()), cut.global(), 5);
+        std::optional<page_of_two_hosts> page;
+        if (j.rank() == 1) page.emplace();
+        const std::string text = refusal([&] { dirac::write_spinors(j, cut, psi, {}, path); });
+        if (page) destroyed = page->destroyed;
+        throw input_error(text);
+    });
+
+    EXPECT_TRUE(destroyed);
+    EXPECT_NE(said.find("read back, byte "), std::string::npos) << said;
+    EXPECT_NE(said.find("differs from what was written (rank 0 on "), std::string::npos) << said;
+    EXPECT_EQ(read_text(path), "old content");
+    EXPECT_FALSE(page_of_two_hosts::writable_is_read) << "then NFS clients send whole pages";
+}
+
+/// As where each host has a folder of its own, with what a killed run left there.
+TEST(SpinorField, OfWhichRanksWriteDifferentFilesIsNotWritten) {
+    const scratch_folder scratch;
+    const std::string own = scratch / "own", others = scratch / "others";
+    std::ofstream(others + ".partial") << "left";
+    const std::string said = refusal_of_all(2, [&](const job& j) {
+        const auto cut = decomposition::even({2, 2, 2, 4}, {1, 1, 1, 2});
+        const spinor_field psi = random_spinor(cut.local_box(j.rank()), cut.global(), 5);
+        dirac::write_spinors(j, cut, psi, {}, j.rank() == 0 ? own : others);
+    });
+
+    EXPECT_EQ(said.find("'" + others + ".partial': is "), 0U) << said;
+    EXPECT_NE(said.find("give a name in a folder that all of them see (rank 1 on "), std::string::npos) << said;
+    EXPECT_FALSE(std::filesystem::exists(own));
+    EXPECT_EQ(read_text(others + ".partial"), "left");
 }
 
 /// As on hosts without a common file system.

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cctype>
 #include <chrono>
+#include <functional>
 #include <limits>
 #include <string>
 
@@ -97,6 +98,35 @@ TEST(GaugeFile, RefusesNonUnitaryAndNonFiniteLinks) {
     }
 }
 
+/// Of a chain in single precision, say, written with 64 bits.
+TEST(GaugeFile, TellsLinksThatCountAs32BitsFromDamagedOnes) {
+    const auto read = [](const std::string& content, const std::function<void(gauge_file&)>& change) {
+        const temporary_file t(content);
+        gauge_file file = open_gauge_file(t.path());
+        change(file);
+        gauge_field links(site_order::lexicographic(file.extents), gauge_components);
+        check_totals(file, read_links(file, {{0, 0, 0, 0}, file.extents}, links));
+    };
+    const auto off_by = [](double error) {
+        const std::size_t at = 24 + 576 * 7 + 8 * 18 * 3; // of a link in x
+        std::string content = ddalphaamg();
+        return content.replace(at, 8, real(random_link(7, 0)[0].real() + error, 8, false));
+    };
+    const std::function<void(gauge_file&)> as_it_is = [](gauge_file&) {},
+                                           as_32_bits = [](gauge_file&file) { file.rounded_to_32_bits = true; };
+
+    EXPECT_THROW(read(off_by(3e-6), as_it_is), rounded_links_error);
+    EXPECT_NO_THROW(read(off_by(3e-6), as_32_bits));
+    for (const auto& change : {as_it_is, as_32_bits}) try {
+            read(off_by(1e-3), change);
+            ADD_FAILURE();
+        } catch (const rounded_links_error&) {
+            ADD_FAILURE() << "is beyond what 32 bits do";
+        } catch (const file_error& e) {
+            EXPECT_NE(std::string(e.what()).find("it is corrupted, its head is wrong, or the sign"), std::string::npos);
+        }
+}
+
 /// Unitary, with the right plaquette: links as held by a code whose last slice carries the fermions' sign.
 TEST(GaugeFile, RefusesLinksWithTheSignOfABoundary) {
     std::string content = ddalphaamg();
@@ -147,6 +177,7 @@ TEST(GaugeFile, RefusesWrongHeads) {
     expect_refusal(replaced(nersc({}), "DIMENSION_4 = 5", "DIMENSION_3 = 5"), "gives DIMENSION_3 twice");
     expect_refusal(replaced(nersc({}), "LINK_TRACE = ", "LINK_TRACE = 9"), "LINK_TRACE of the data is ");
     expect_refusal(replaced(nersc({}), "CHECKSUM = ", "CHECKSUM = q"), "which is not a number");
+    expect_refusal(replaced(nersc({}), "PLAQUETTE = 0.125", "PLAQUETTE = 1e999"), "no number that a double holds");
     expect_refusal(ildg_with("su3gauge", "su2gauge"), "<field> as 'su2gauge'");
     expect_refusal(ildg_with("<precision>64", "<precision>32"), "2.3.4.5 sites of 32 bit need 34560");
     expect_refusal(ildg_with("<ly>3</ly>", "<ly>3</ly><ly>3</ly>"), "gives <ly> twice");
@@ -192,15 +223,40 @@ TEST(GaugeFile, RefusesIldgThatContradictsItself) {
     expect_refusal(ildg_of_qio(4, "2 3 4 5 ", "D"), "gives <precision> as D, 64 bit, ildg-format as 32: ");
 }
 
-/// As Chroma writes links if it is not asked for ILDG.
 TEST(GaugeFile, SaysWhichRecordsLinksInScidacsFormatLack) {
-    const std::string xml = "<scidacRecord><datatype>QDP_D3_ColorMatrix</datatype></scidacRecord>";
     const std::string data = lime_record("scidac-binary-data", link_data({0, 1, 2, 3}, 3, 8, true), 0x4000);
 
-    expect_refusal(lime_record("scidac-private-record-xml", xml, 0x8000) + data,
-                   "no record ildg-format: it holds a SciDAC field of datatype 'QDP_D3_ColorMatrix'; of links, the "
-                   "records ildg-format and ildg-binary-data are needed");
-    expect_refusal(data, "no record ildg-format: it is truncated, or not a gauge configuration");
+    expect_refusal(lime_record("scidac-private-record-xml", scidac_record(8), 0x8000) + data,
+                   "no record ildg-format, nor all of SciDAC's: it is truncated, or not a gauge configuration");
+    expect_refusal(data, "no record ildg-format, nor all of SciDAC's: it is truncated, or not a gauge configuration");
+    expect_refusal(lime_record("ildg-format", ildg_format(64), 0x8000) + data, "no record ildg-binary-data: it is");
+}
+
+TEST(GaugeFile, RefusesOtherFieldsInScidacsFormat) {
+    const auto refused = [](const std::string& from, const std::string& to, const std::string& reason) {
+        expect_refusal(scidac_links(8, true, replaced(scidac_record(8), from, to)), reason);
+    };
+    refused("<typesize>144</typesize><datacount>4", "<typesize>192</typesize><datacount>1",
+            "gives datatype 'QDP_D3_ColorMatrix', on each site 1 of 192 bytes; links of precision D are 4 of 144");
+    refused("<datacount>4", "<datacount>1", "on each site 1 of 144 bytes");
+    refused("<precision>D", "<precision>F", "on each site 4 of 144 bytes; links of precision F are 4 of 72");
+    refused("<precision>D", "<precision>Q", "F (32 bit) or D (64 bit) can be read");
+    refused("<colors>3", "<colors>2", "<colors> as 2: matrices of 3x3 can be read");
+    refused("<recordtype>0", "<recordtype>2", "<recordtype> as 2: 0, a field on the whole lattice, can be read");
+    expect_refusal(replaced(scidac_links(8), "<volfmt>0", "<volfmt>1"), "<volfmt> as 1: 0, all sites in one file");
+    expect_refusal(replaced(scidac_links(8), "<dims>2 3", "<dims>3 3"),
+                   "scidac-binary-data has 69120 bytes; 3.3.4.5 sites of 64 bit need 103680");
+    expect_refusal(scidac_links(8) + scidac_links(8), "has 2 records scidac-private-file-xml");
+}
+
+/// Whole sites: all links are in SU(3) still, but from there on at the wrong places.
+TEST(GaugeFile, RefusesSitesThatWereInsertedBeforeTheChecksum) {
+    for (std::string content : {ildg(8), scidac_links(8)}) {
+        const std::size_t middle = data_start({"", content, true, sites * 576}) + sites / 2 * 576;
+        content.insert(middle, content, middle, 2 * 576);
+
+        expect_refusal(content, "bytes that are no LIME record follow the last one, and no scidac-checksum is found");
+    }
 }
 
 /// Those of the two are the same, and nobody else knows which of them it was.

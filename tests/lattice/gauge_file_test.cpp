@@ -32,6 +32,28 @@ TEST(GaugeFile, ReadsDDalphaAMG) {
     expect_links(load(ddalphaamg()), whole, 0);
 }
 
+/// As DDalphaAMG writes if it was compiled for that.
+TEST(GaugeFile, ReadsDDalphaAMGOfTheOtherByteOrder) {
+    const temporary_file t(ddalphaamg(true));
+    const gauge_file file = open_gauge_file(t.path());
+
+    EXPECT_EQ(file.format, gauge_format::ddalphaamg);
+    EXPECT_TRUE(file.big_endian);
+    EXPECT_EQ(file.extents, extents);
+    EXPECT_DOUBLE_EQ(file.plaquette.value(), 0.125);
+    expect_links(load(ddalphaamg(true)), whole, 0);
+}
+
+TEST(GaugeFile, APlaquetteOfDDalphaAMGThatIsZeroIsNone) {
+    const temporary_file t(ddalphaamg(false, 0));
+    const gauge_file file = open_gauge_file(t.path());
+
+    EXPECT_FALSE(file.plaquette);
+    ASSERT_EQ(file.warnings.size(), 1U);
+    EXPECT_EQ(file.warnings[0].find("no plaquette is recorded"), 0U);
+    expect_links(load(ddalphaamg(false, 0)), whole, 0);
+}
+
 /// Of links of one, for instance: the sum over plaquettes is rounded.
 TEST(GaugeFile, APlaquetteOfDDalphaAMGMayBeRoundedBeyondOne) {
     std::string content = ddalphaamg();
@@ -84,6 +106,23 @@ TEST(GaugeFile, ReadsIldgOfBothPrecisions) {
         EXPECT_TRUE(file.scidac_checksum);
         EXPECT_TRUE(file.warnings.empty());
         expect_links(load(ildg(bytes)), whole, bytes == 4 ? 1e-7 : 0);
+    }
+}
+
+TEST(GaugeFile, ReadsLinksInScidacsFormatOfBothPrecisions) {
+    for (int bytes : {4, 8}) {
+        const temporary_file t(scidac_links(bytes)), unchecked(scidac_links(bytes, false));
+        const gauge_file file = open_gauge_file(t.path());
+
+        EXPECT_EQ(file.format, gauge_format::scidac);
+        EXPECT_EQ(to_string(file.format), "SciDAC");
+        EXPECT_EQ(file.extents, extents);
+        EXPECT_EQ(file.real_bytes, bytes);
+        EXPECT_TRUE(file.scidac_checksum);
+        EXPECT_DOUBLE_EQ(file.plaquette.value(), 0.125);
+        EXPECT_TRUE(file.warnings.empty());
+        expect_links(load(scidac_links(bytes)), whole, bytes == 4 ? 1e-7 : 0);
+        EXPECT_EQ(open_gauge_file(unchecked.path()).warnings.size(), 1U);
     }
 }
 

@@ -80,10 +80,10 @@ inline double mean_trace() {
     return sum / (3 * 4 * sites);
 }
 
-inline std::string ddalphaamg() {
+inline std::string ddalphaamg(bool big = false, double plaquette3 = 0.375) {
     std::string out;
-    for (int e : {5, 4, 3, 2}) out += bytes_of(static_cast<std::uint64_t>(e), 4, false);
-    return out + real(0.375, 8, false) + link_data({3, 2, 1, 0}, 3, 8, false);
+    for (int e : {5, 4, 3, 2}) out += bytes_of(static_cast<std::uint64_t>(e), 4, big);
+    return out + real(plaquette3, 8, big) + link_data({3, 2, 1, 0}, 3, 8, big);
 }
 
 struct nersc_options {
@@ -153,6 +153,35 @@ inline std::string ildg(int real_bytes, bool with_checksum = true, std::string f
            (with_checksum ? lime_record("scidac-checksum", scidac_checksum(data, real_bytes), 0x4000) : "");
 }
 
+/// SciDAC's description of links, as Chroma writes it by default (64 bits; the spins are the code's own, not the
+/// field's), and as MILC does (32 bits).
+inline std::string scidac_record(int real_bytes) {
+    const bool single = real_bytes == 4;
+    return std::string("<?xml version=\"1.0\" encoding=\"UTF-8\"?><scidacRecord><version>1.1</version><date>Mon Nov 30 "
+                       "10:11:12 2009 UTC</date><recordtype>0</recordtype><datatype>") +
+           (single ? "USQCD_F3_ColorMatrix</datatype><precision>F" : "QDP_D3_ColorMatrix</datatype><precision>D") +
+           "</precision><colors>3</colors>" + (single ? "" : "<spins>4</spins>") + "<typesize>" +
+           std::to_string(18 * real_bytes) + "</typesize><datacount>4</datacount></scidacRecord>";
+}
+/// A file of links as QIO writes it unless it is asked for ILDG.
+inline std::string scidac_links(int real_bytes, bool with_checksum = true, std::string record = {}) {
+    const std::string data = link_data({0, 1, 2, 3}, 3, real_bytes, true);
+    if (record.empty()) record = scidac_record(real_bytes);
+    return lime_record("scidac-private-file-xml",
+                       "<?xml version=\"1.0\" encoding=\"UTF-8\"?><scidacFile><version>1.1</version><spacetime>4"
+                       "</spacetime><dims>2 3 4 5 </dims><volfmt>0</volfmt></scidacFile>" +
+                           std::string(5, '\0'),
+                       0x8000) +
+           lime_record("scidac-file-xml", "<?xml version=\"1.0\"?><HMC><lx>99</lx></HMC>", 0x4000) +
+           lime_record("scidac-private-record-xml", record + std::string(5, '\0'), 0x8000) +
+           lime_record("scidac-record-xml",
+                       "<?xml version=\"1.0\"?><usqcdInfo><version>1.0</version><plaq>1.250000e-01</plaq><linktr>0"
+                       "</linktr><info>beta = 6.0</info></usqcdInfo>",
+                       0) +
+           lime_record("scidac-binary-data", data, with_checksum ? 0 : 0x4000) +
+           (with_checksum ? lime_record("scidac-checksum", scidac_checksum(data, real_bytes), 0x4000) : "");
+}
+
 inline std::string milc(bool big, bool with_checksum = true, std::uint32_t order = 0) {
     const std::string data = link_data({0, 1, 2, 3}, 3, 4, big);
     std::uint32_t sum29 = 0, sum31 = 0;
@@ -218,6 +247,7 @@ inline std::vector<format_case> all_formats() {
     return {{"DDalphaAMG", ddalphaamg(), false, sites * 576},
             {"NERSC", nersc({}), true, sites * 192},
             {"ILDG", ildg(8), true, sites * 576},
+            {"SciDAC", scidac_links(8), true, sites * 576},
             {"MILC", milc(false), true, sites * 288}};
 }
 

@@ -95,6 +95,17 @@ TEST(OpenQcdFile, ZeroLinksElsewhereAreRefused) {
     refused(volume(even_extents) - 1, 3); // one of its slice
 }
 
+TEST(OpenQcdFile, IsLittleEndianAndHasAPlaquette) {
+    std::string big;
+    for (int mu = 3; mu >= 0; --mu) big += bytes_of(static_cast<std::uint64_t>(even_extents[mu]), 4, true);
+    big += real(0.375, 8, true) + std::string(static_cast<std::size_t>(volume(even_extents)) * 576, '\0');
+    const temporary_file none(openqcd(even_extents, random_link, 0)), other(big);
+
+    EXPECT_FALSE(as_openqcd(open_gauge_file(none.path())));
+    EXPECT_FALSE(as_openqcd(open_gauge_file(other.path())));
+    EXPECT_EQ(open_gauge_file(other.path()).extents, even_extents);
+}
+
 TEST(OpenQcdFile, HasEvenExtents) {
     const temporary_file odd(ddalphaamg()), ildg_file(ildg(8));
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the writer leaves behind: files that the readers accept, or none.
-#include "damaging_fsync.hpp"
+#include "damaging_disk.hpp"
 #include "gauge_formats.hpp"
 #include "no_fallocate.hpp"
 
@@ -28,17 +28,20 @@ TEST(GaugeWriter, WritesInPartsWhatReadersRead) {
         const auto cut = decomposition::even(extents, {2, 1, 2, 3});
         const gauge_field all = load(ildg(8));
 
-        writer.create();
-        gauge_totals sum;
-        for (int rank = 0; rank < cut.ranks(); ++rank) {
-            const box local = cut.local_box(rank);
+        const auto part_of = [&](const box& local) {
             gauge_field part(site_order::lexicographic(local.extents), gauge_components);
             for (std::int64_t s = 0; s < local.volume(); ++s) {
                 const coordinate x = local.site(s);
                 for (int c = 0; c < gauge_components; ++c) part.at(s, c) = all.at(lexicographic_index(x, extents), c);
             }
-            sum = combine(sum, writer.write(local, part));
-        }
+            return part;
+        };
+
+        writer.create();
+        gauge_totals sum;
+        for (int rank = 0; rank < cut.ranks(); ++rank)
+            sum = combine(sum, writer.write(cut.local_box(rank), part_of(cut.local_box(rank))));
+        for (int rank = 0; rank < cut.ranks(); ++rank) writer.verify(cut.local_box(rank), part_of(cut.local_box(rank)));
         writer.finish(sum, 0.125);
 
         const gauge_file file = open_gauge_file(t.path());
@@ -47,6 +50,8 @@ TEST(GaugeWriter, WritesInPartsWhatReadersRead) {
         if (format == gauge_format::ildg) {
             const temporary_file same(ildg(8));
             EXPECT_EQ(file.scidac_checksum, open_gauge_file(same.path()).scidac_checksum);
+            const std::string text = read_text(t.path()); // what QIO counts as missing otherwise
+            EXPECT_NE(text.find("<info>Halocline</info></usqcdInfo>"), std::string::npos);
         }
         EXPECT_DOUBLE_EQ(file.plaquette.value(), 0.125);
         if (format == gauge_format::nersc) {
@@ -169,12 +174,14 @@ TEST(GaugeWriter, WhatTheDiskDamagesDoesNotTakeTheOldFilesPlace) {
         for (const auto [skipped, offset] : {of_links, of_head, of_checksum}) {
             if (offset < 0 && format != gauge_format::ildg) continue; // they end with links
             const temporary_file t("old content");
-            damaging_fsync disk(skipped, offset);
+            damaging_disk disk(skipped, offset);
             gauge_writer writer(t.path(), format, extents);
             writer.create();
 
             try {
-                writer.finish(writer.write(whole, all), 0.125);
+                const gauge_totals totals = writer.write(whole, all);
+                writer.verify(whole, all);
+                writer.finish(totals, 0.125);
                 ADD_FAILURE() << "a damaged file";
             } catch (const file_error& e) {
                 EXPECT_NE(std::string(e.what()).find("differs from what was written"), std::string::npos) << e.what();
@@ -183,6 +190,19 @@ TEST(GaugeWriter, WhatTheDiskDamagesDoesNotTakeTheOldFilesPlace) {
             EXPECT_TRUE(disk.done);
             EXPECT_EQ(std::filesystem::file_size(t.path()), 11U);
         }
+}
+
+/// Two hosts may each have such a file.
+TEST(GaugeWriter, TellsWhichFileItWrites) {
+    const temporary_file t, other;
+    gauge_writer writer(t.path(), gauge_format::ildg, extents), another(other.path(), gauge_format::ildg, extents);
+    const gauge_writer of_a_second_rank(t.path(), gauge_format::ildg, extents);
+    EXPECT_THROW((void)writer.identity(), file_error); // there is none yet
+    writer.create();
+    another.create();
+
+    EXPECT_EQ(writer.identity(), of_a_second_rank.identity());
+    EXPECT_NE(writer.identity(), another.identity());
 }
 
 // posix_fallocate() would write to each block of the file instead.
@@ -207,7 +227,7 @@ TEST(GaugeWriter, RefusesWhatItCannotWrite) {
     const auto refused = [](gauge_format format, const coordinate& sites) {
         return refusal([&] { gauge_writer("x", format, sites); });
     };
-    for (const gauge_format format : {gauge_format::milc, gauge_format::openqcd})
+    for (const gauge_format format : {gauge_format::milc, gauge_format::openqcd, gauge_format::scidac})
         EXPECT_EQ(refused(format, extents), "'x': " + std::string(to_string(format)) +
                                                 " files aren't written; ILDG, NERSC and DDalphaAMG files are");
     EXPECT_NE(refused(gauge_format::ildg, {0, 1, 1, 1}).find("the lattice 0.1.1.1: extents must be between 1 and "),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the writer leaves behind: a file as specified, whichever rank wrote which part; or none.
-#include "damaging_fsync.hpp"
+#include "damaging_disk.hpp"
 #include "spinor_formats.hpp"
 
 #include <halocline/lattice/decomposition.hpp>
@@ -34,6 +34,8 @@ std::string written(const coordinate& grid, const field<double>& all) {
     spinor_totals sum;
     for (int rank = cut.ranks() - 1; rank >= 0; --rank)
         sum = combine(sum, writer.write(cut.local_box(rank), part_of(all, cut.local_box(rank))));
+    for (int rank = 0; rank < cut.ranks(); ++rank)
+        writer.verify(cut.local_box(rank), part_of(all, cut.local_box(rank)));
     writer.finish(sum);
     EXPECT_FALSE(std::filesystem::exists(t.path() + ".partial"));
     return read_text(t.path());
@@ -137,12 +139,14 @@ TEST(SpinorWriter, WhatTheDiskDamagesDoesNotTakeTheOldFilesPlace) {
     const std::pair<int, off_t> of_spinors{0, 3000}, of_head{1, 200}, of_checksum{1, -3};
     for (const auto& [skipped, offset] : {of_spinors, of_head, of_checksum}) {
         const temporary_file t("old content");
-        damaging_fsync disk(skipped, offset);
+        damaging_disk disk(skipped, offset);
         spinor_writer writer(t.path(), extents, {});
         writer.create();
 
         try {
-            writer.finish(writer.write(whole, all));
+            const spinor_totals totals = writer.write(whole, all);
+            writer.verify(whole, all);
+            writer.finish(totals);
             ADD_FAILURE() << "a damaged file";
         } catch (const file_error& e) {
             EXPECT_NE(std::string(e.what()).find("differs from what was written"), std::string::npos) << e.what();

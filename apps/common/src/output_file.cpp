@@ -14,11 +14,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <system_error>
 #include <utility>
 
@@ -93,14 +95,20 @@ bool is_write_protected(const std::string& path) {
            ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) != 0;
 }
 
-/// Makes an empty file beside the one that will be written, and returns its name.
-[[nodiscard]] std::string check_file(const std::string& flag, const std::string& path) {
-    const std::string target = lattice::link_target(path), temporary = target + temporary_ending();
+/// What stands in the place of the file that will be written.
+void check_place(const std::string& flag, const std::string& path) {
+    const std::string target = lattice::link_target(path);
     std::error_code none;
     if (std::filesystem::is_symlink(target, none)) throw input_error(wrong(flag, path, std::strerror(ELOOP)));
     // The file would be replaced, not written to, so nothing else would heed its permissions.
     if (is_write_protected(target))
         throw input_error(wrong(flag, path, "it is write-protected; give another name, or change its permissions"));
+}
+
+/// check_place(); also makes an empty file beside the one that will be written, and returns its name.
+[[nodiscard]] std::string check_file(const std::string& flag, const std::string& path) {
+    check_place(flag, path);
+    const std::string temporary = lattice::link_target(path) + temporary_ending();
     const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (file < 0) throw input_error(wrong(flag, path, std::strerror(errno)));
     ::close(file);
@@ -186,6 +194,14 @@ int open_stream(const std::string& flag, const std::string& path) {
     return stream;
 }
 
+/// What a file that ranks write must not be.
+void check_kind(const std::string& flag, const std::string& path, const run_files& others) {
+    refuse_dash(flag, path, false);
+    check_others(flag, path, others);
+    if (is_folder(path)) throw input_error(wrong(flag, path, "it is a folder"));
+    if (is_stream(path)) throw input_error(wrong(flag, path, "it is no regular file"));
+}
+
 } // namespace
 
 run_files::run_files() {
@@ -227,10 +243,7 @@ void check_output(const program& p, const std::string& flag, const std::string& 
     std::optional<removed_file> made;
     j.collectively([&] {
         if (p.rank() != 0) return;
-        refuse_dash(flag, path, false);
-        check_others(flag, path, others);
-        if (is_folder(path)) throw input_error(wrong(flag, path, "it is a folder"));
-        if (is_stream(path)) throw input_error(wrong(flag, path, "it is no regular file"));
+        check_kind(flag, path, others);
         made.emplace(check_file(flag, path));
         check_partial(p, flag, path);
     });
@@ -238,6 +251,22 @@ void check_output(const program& p, const std::string& flag, const std::string& 
     j.collectively([&] {
         if (p.rank() != 0) look_beside(j, flag, path, ending);
     });
+}
+
+void check_outputs(const program& p, const std::string& flag, const std::vector<std::string>& paths,
+                   const run_files& others) {
+    if (paths.empty()) return;
+    check_output(p, flag, paths.front(), others);
+    constexpr int most_milliseconds = 20; // of a look, to a server perhaps
+    const auto look = [&] {
+        if (p.rank() != 0) return;
+        for (const std::string& path : std::span(paths).subspan(1)) {
+            check_kind(flag, path, others);
+            check_place(flag, path);
+            check_partial(p, flag, path);
+        }
+    };
+    p.job().collectively(look, std::chrono::milliseconds(most_milliseconds * paths.size()));
 }
 
 void check_room(const comm::job& j, const std::string& flag, const std::string& path, std::int64_t bytes,

@@ -51,6 +51,11 @@ void refuse_dash(const std::string& flag, const std::string& path, bool may_be_s
 /// that can't see the file.
 void check_output(const program& p, const std::string& flag, const std::string& path, const run_files& others);
 
+/// check_output() for files of one folder: all but the first are only looked at, without making a file. Collective.
+/// Err: as check_output().
+void check_outputs(const program& p, const std::string& flag, const std::vector<std::string>& paths,
+                   const run_files& others);
+
 /// Every rank checks that its files may have that size (ulimit -f), and rank 0 that the disk of `path` has room for new
 /// `files` of it in that folder, written in that order; each takes the place of an older one once it is complete. File
 /// systems that do not say how much is free pass. `path` "" is no file. Collective.

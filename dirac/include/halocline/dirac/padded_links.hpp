@@ -55,7 +55,8 @@ class padded_links {
     /// The local box in the global lattice.
     [[nodiscard]] const lattice::box& local() const { return local_; }
     [[nodiscard]] const lattice::coordinate& global() const { return cut_.global(); }
-    /// Copies the owned links back to a gauge field, and marks it as written.  Pre: same extents, 72 components.
+    /// Copies the owned links back to a gauge field, and marks it as written.
+    /// Shape: extents(), 72 components.  Err: input_error: another shape.
     void store(lattice::gauge_field& links) const;
 
   private:

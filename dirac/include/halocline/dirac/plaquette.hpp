@@ -8,7 +8,7 @@
 
 namespace halocline::dirac {
 
-/// Mean of Re tr P / 3 over all plaquettes of the global lattice, in [-1, 1]: the same bits on every rank and rank
+/// Mean of Re tr P / 3 over all plaquettes of the global lattice, in [-1/2, 1]: the same bits on every rank and rank
 /// grid. Collective.
 /// Pre: the shell of `links` is current.  Err: job_error.
 double plaquette(const padded_links& links);

@@ -29,15 +29,16 @@ lattice::spinor_file open_spinors(const comm::job& j, const std::string& path);
 
 /// The spinors of this rank's box from a file that was opened, verified, in the operator's basis. Collective.
 /// Err: input_error on every rank: a file that changed or is damaged, or whose lattice is not the one that was cut; a
-/// cut over another number of ranks.
+/// cut over another number of ranks; a `file` that differs between ranks.
 lattice::field<double> read_spinors(const comm::job& j, const lattice::decomposition& cut,
                                     const lattice::spinor_file& file);
 
 /// Writes a field in the operator's basis, 64 bit; the name appears once the file is complete. `info`: names and values
-/// for the record's XML; the basis and the order of indices are added.
+/// for the record's XML, the same on every rank (no times, no hosts); names are XML names, which is not checked. The
+/// basis and the order of indices are added.
 /// Collective.  Err: input_error on every rank, with file and reason, and the rank that could not write its part; also
-/// for a NaN or an infinity, which is not written, for a field of another shape than read_spinors() returns, and for a
-/// cut over another number of ranks.
+/// for a NaN or an infinity, which is not written, for a field of another shape than read_spinors() returns, for a cut
+/// over another number of ranks, and for a cut or `info` that differ between ranks.
 /// Cost: a copy of the rank's field.
 void write_spinors(const comm::job& j, const lattice::decomposition& cut, const lattice::field<double>& psi,
                    std::vector<std::pair<std::string, std::string>> info, const std::string& path);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gauge files: DDalphaAMG, NERSC, ILDG/LIME, MILC v5 and openQCD; every rank reads only the sites of its own box.
+// Gauge files: DDalphaAMG, NERSC, ILDG/LIME, SciDAC, MILC v5 and openQCD; every rank reads only the sites of its box.
 // A reader returns *partial* checksums and sums of what it read; the caller reduces them over ranks (lattice/ sees no
 // communication) and hands the totals to check_totals().
 #pragma once
@@ -16,8 +16,9 @@
 
 namespace halocline::lattice {
 
-enum class gauge_format : std::uint8_t { ddalphaamg, nersc, ildg, milc, openqcd };
-std::string to_string(gauge_format f); ///< "DDalphaAMG", "NERSC", "ILDG", "MILC", "openQCD"
+/// `scidac`: LIME files of QIO without ILDG's records.
+enum class gauge_format : std::uint8_t { ddalphaamg, nersc, ildg, milc, openqcd, scidac };
+std::string to_string(gauge_format f); ///< "DDalphaAMG", "NERSC", "ILDG", "MILC", "openQCD", "SciDAC"
 
 /// 64-bit links miss SU(3) by as much as rounding to 32 bits makes them miss it: gauge_file::rounded_to_32_bits accepts
 /// them.
@@ -66,11 +67,12 @@ gauge_totals combine(const gauge_totals& a, const gauge_totals& b);
 /// Inspects the header of a file: format, sizes (compared with the file's before anything is allocated), recorded sums.
 /// A header that openQCD may have written too is reported as DDalphaAMG's: as_openqcd().
 /// Err: file_error for anything that is not a whole gauge file: missing, too short, impossible sizes, unknown format;
-/// ILDG: QIO's records name another lattice or precision.
+/// ILDG: QIO's records name another lattice or precision; LIME: bytes that are no record at the end, but no checksum.
 gauge_file open_gauge_file(const std::string& path);
 
 /// `file` interpreted as openQCD's format, whose header is the same as DDalphaAMG's: only the plaquette distinguishes
-/// the two (dirac::read_configuration()). Empty if the file has another format or an odd extent.
+/// the two (dirac::read_configuration()). Empty if the file has another format, an odd extent, or what openQCD never
+/// writes: big-endian numbers, no plaquette.
 std::optional<gauge_file> as_openqcd(const gauge_file& file);
 
 /// Reads the links of `local`, a box of the lattice that the periodically repeated file covers, into `links`.
@@ -95,9 +97,9 @@ std::vector<std::string> boundary_warnings(const gauge_file& file, const std::ar
 double plaquette_tolerance(const gauge_file& file);
 
 /// Writes DDalphaAMG, ILDG or NERSC (three rows) with 64 bits, so that ranks can write their own parts in parallel: one
-/// rank creates the file, every rank writes its sites, and the creator finishes it. Until then it is `path`.partial
-/// (partial_file.hpp), which the creator removes if it is destroyed before finish(). What is written is read back and
-/// compared before the file takes the place of an older one.
+/// rank creates the file, every rank writes its sites, all ranks verify them, and the creator finishes it. Until then
+/// it is `path`.partial (partial_file.hpp), which the creator removes if it is destroyed before finish(). What is
+/// written is read back, from disk where there is one, and compared before the file takes the place of an older one.
 class gauge_writer {
   public:
     /// Err: input_error for a format that can't be written, or an extent below 1.
@@ -108,13 +110,18 @@ class gauge_writer {
 
     /// On one rank, first: reserves the space of the whole file.  Err: as partial_file::create().
     void create();
-    /// On every rank, after create() returned on the creator; on return this part is on disk, and was read back.
+    /// partial_file::identity(), after create(): what differs between ranks is the text of different files.
+    [[nodiscard]] std::string identity() const { return partial_.identity(); }
+    /// On every rank, after create() returned on the creator; on return this part is on disk.
     /// Returns this part's totals, as read_links() would.  Pre: as read_links(), `local` inside the lattice.
     /// Err: file_error.
     gauge_totals write(const box& local, const gauge_field& links);
-    /// On the creator, last, after every write() returned: checksums and sums of the format, fsync, comparison, rename
+    /// On every rank, after every write() returned: reads back what write() was given. Before that, another host might
+    /// still destroy it.  Err: file_error: the file has other bytes, or can't be read.
+    void verify(const box& local, const gauge_field& links) const;
+    /// On the creator, last, after every verify() returned: checksums and sums of the format, fsync, comparison, rename
     /// to `path`.
-    /// `totals`: reduced over ranks.  `plaquette`: Re tr / 3; ILDG has no place for it.
+    /// `totals`: reduced over ranks.  `plaquette`: Re tr / 3; ILDG's usqcdInfo has it as <plaq>.
     /// Err: file_error; input_error when the totals do not cover the lattice, a link is less unitary than a reader of a
     /// 64-bit file accepts, or the plaquette is not between -0.5 and 1.
     void finish(const gauge_totals& totals, double plaquette);

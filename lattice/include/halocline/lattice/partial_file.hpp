@@ -5,6 +5,7 @@
 // results would silently replace the earlier one's, and leftovers of killed runs would pile up.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <string_view>
 
@@ -23,6 +24,9 @@ std::string partial_writer(const std::string& path);
 /// vanishes with it however it ends.
 class partial_file {
   public:
+    /// How long create() waits for another run.
+    static constexpr std::chrono::milliseconds patience{2000};
+
     explicit partial_file(const std::string& path);
     partial_file(const partial_file&) = delete;
     partial_file& operator=(const partial_file&) = delete;
@@ -30,8 +34,11 @@ class partial_file {
     ~partial_file();
 
     [[nodiscard]] const std::string& name() const { return name_; }
-    /// Makes an empty file called name(), replacing one that a killed run left. Waits up to 2 s for a run that is
-    /// writing it.
+    /// Which file name() leads to, in words that are the same on all hosts that see it. On several hosts, or after a
+    /// run that was killed, the name may lead to different files.  Err: file_error if it can't be read.
+    [[nodiscard]] std::string identity() const;
+    /// Makes an empty file called name(), replacing one that a killed run left. Waits up to `patience` for a run that
+    /// is writing it.
     /// Err: file_error, among others if that run is still writing, or if nobody can tell because a file of that name
     /// can't be opened; input_error if `path` exists and is not a regular file.
     void create();

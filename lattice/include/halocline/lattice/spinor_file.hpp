@@ -56,12 +56,14 @@ spinor_totals read_spinors(const spinor_file& file, const box& local, field<doub
 void check_totals(const spinor_file& file, const spinor_totals& totals);
 
 /// Writes a spinor file in 64 bit so that ranks can write their own parts in parallel: one rank creates it, every rank
-/// writes its sites, and the creator finishes it. Until then it is `path`.partial (partial_file.hpp), which the creator
-/// removes if it is destroyed before finish(). What is written is read back and compared before the file takes the
-/// place of an older one. Its bytes depend only on the field and on `info`, not on ranks, cut, host or date.
+/// writes its sites, all ranks verify them, and the creator finishes it. Until then it is `path`.partial
+/// (partial_file.hpp), which the creator removes if it is destroyed before finish(). What is written is read back, from
+/// disk where there is one, and compared before the file takes the place of an older one. Its bytes depend only on the
+/// field and on `info`, not on ranks, cut, host or date.
 class spinor_writer {
   public:
-    /// `info`: names and values for the record's XML that describe the field; names are XML names.
+    /// `info`: names and values for the record's XML that describe the field, the same on every rank, whose sites lie
+    /// behind it; names are XML names.
     /// Err: input_error for an extent below 1.
     spinor_writer(const std::string& path, const coordinate& extents,
                   const std::vector<std::pair<std::string, std::string>>& info);
@@ -71,10 +73,15 @@ class spinor_writer {
 
     /// On one rank, first: reserves the space of the whole file.  Err: as partial_file::create().
     void create();
-    /// On every rank, after create() returned on the creator; on return this part is on disk, and was read back.
+    /// partial_file::identity(), after create(): what differs between ranks is the text of different files.
+    [[nodiscard]] std::string identity() const { return partial_.identity(); }
+    /// On every rank, after create() returned on the creator; on return this part is on disk.
     /// Returns this part's totals, as read_spinors() would.  Pre: as read_spinors().  Err: file_error.
     spinor_totals write(const box& local, const field<double>& spinors);
-    /// On the creator, last, after every write() returned: checksum record, fsync, comparison, rename to `path`.
+    /// On every rank, after every write() returned: reads back what write() was given. Before that, another host might
+    /// still destroy it.  Err: file_error: the file has other bytes, or can't be read.
+    void verify(const box& local, const field<double>& spinors) const;
+    /// On the creator, last, after every verify() returned: checksum record, fsync, comparison, rename to `path`.
     /// Err: file_error; input_error if the totals, reduced over ranks, do not cover the lattice, or are not finite.
     void finish(const spinor_totals& totals);
 
