@@ -85,8 +85,8 @@ struct job_options {
     /// "": $HALOCLINE_NETWORK; if that is empty too, the first network in which every node has a distinct address.
     std::string network{};
     /// Who starts the job: "local" (halocline-run), "pmix" (a launcher's PMIx server, without MPI) or "mpi".
-    /// "": $HALOCLINE_BOOTSTRAP; if that is empty too, whatever started this program ("pmix" only if mpi is not among
-    /// the transports).
+    /// "": $HALOCLINE_BOOTSTRAP; if that is empty too, whatever started this program (of "mpi" and "pmix", where both
+    /// did, "mpi" if that is among the transports).
     std::string bootstrap{};
     verbs_options verbs{};
     bool may_sleep = false; ///< waits of more than 1 ms sleep between polls: kinder to other jobs, slower to wake
