@@ -523,8 +523,19 @@ TEST(Threads, AFailureThatLeavesTheJobAliveIsDecidedOnByAll) {
         const auto work = [&] {
             if (j.rank() == 0) j.fail(status::aborted, "a window");
         };
-        const std::string text = refusal<error>([&] { j.collectively(work); });
+        const std::string text = refusal<job_error>([&] { j.collectively(work); });
         EXPECT_NE(text.find("while this rank waited for a window"), std::string::npos) << text;
+        j.barrier();
+    });
+}
+
+/// Memory that can't be registered with a device, for one: a program that catches it does so on all ranks.
+TEST(Threads, AJobErrorOfOneRankIsOneOfAll) {
+    run_threads(3, [&](const job& j) {
+        const auto work = [&] {
+            if (j.rank() == 1) throw job_error("registering 512 bytes");
+        };
+        EXPECT_EQ(refusal<job_error>([&] { j.collectively(work); }), "registering 512 bytes");
         j.barrier();
     });
 }

@@ -184,8 +184,8 @@ class job {
     /// Err: input_error on every rank, naming `what`, two ranks and both values.
     void agree(std::string_view what, std::string_view value) const;
     /// Runs `work` on every rank. If it threw on any, every rank throws the error of the lowest rank that failed
-    /// (input_error and file_error as input_error, slab_full as itself, others as error). So nothing hangs, and the job
-    /// reports one error.
+    /// (input_error and file_error as input_error, job_error and rank_failure as job_error, slab_full as itself, others
+    /// as error). So nothing hangs, and the job reports one error.
     /// `more_time`: how much longer than options().deadline ranks may wait for one that is still at `work`, such as
     /// reading a large file; the same on all ranks.
     void collectively(const std::function<void()>& work, std::chrono::milliseconds more_time = {}) const;
