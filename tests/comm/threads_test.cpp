@@ -219,6 +219,18 @@ TEST(Job, WorkTogetherMayBeGivenMoreTimeThanTheDeadline) {
     EXPECT_EQ(timed_out, 2);
 }
 
+TEST(Job, WorkTogetherMayBeGivenAllTheTimeThereIs) {
+    run_threads(2, [](const job& j) {
+        const auto work = [&] {
+            if (j.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        };
+        EXPECT_NO_THROW(j.collectively(work, std::chrono::milliseconds::max()));
+        EXPECT_NO_THROW(j.collectively([&] { j.collectively(work, std::chrono::milliseconds::max()); },
+                                       std::chrono::milliseconds::max()));
+        j.barrier();
+    });
+}
+
 /// Rank 2 waits longest, for rank 0, which waits for rank 1; that one computes, or sleeps while it waits for rank 0.
 TEST(Job, TheDeadlineNamesWhomTheOthersWaitForInTheEnd) {
     job_options options;

@@ -132,7 +132,8 @@ std::string first_said(const std::string& lower, const std::string& upper, int) 
 /// Waits of this rank may last longer while it lives.
 class longer_waits {
   public:
-    longer_waits(std::atomic<std::int64_t>& sum, std::chrono::milliseconds by) : sum_(sum), by_(by.count()) {
+    longer_waits(std::atomic<std::int64_t>& sum, std::chrono::milliseconds by)
+        : sum_(sum), by_(std::clamp(by, std::chrono::milliseconds(0), longest_deadline).count()) {
         sum_.fetch_add(by_, std::memory_order_relaxed);
     }
     ~longer_waits() { sum_.fetch_sub(by_, std::memory_order_relaxed); }
