@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks of a node that connect while the system's limits on sockets and descriptors are in their way.
+#include "control/descriptor.hpp"
 #include "control/socket_plane.hpp"
 
 #include <halocline/comm/job.hpp>
@@ -12,14 +13,17 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <cstring>
 #include <functional>
 #include <memory>
 #include <new>
+#include <poll.h>
 #include <string>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -131,6 +135,48 @@ void allow_more_descriptors(std::uint64_t n) {
     rlimit files{};
     getrlimit(RLIMIT_NOFILE, &files);
     allow_descriptors(files.rlim_cur - descriptor_room() + n);
+}
+
+TEST(Descriptors, RoomIsMadeOnlyWhereThereIsTooLittle) {
+    rlimit before{};
+    getrlimit(RLIMIT_NOFILE, &before);
+    const auto soft_limit = [] {
+        rlimit now{};
+        getrlimit(RLIMIT_NOFILE, &now);
+        return now.rlim_cur;
+    };
+    allow_more_descriptors(20);
+    const rlim_t few = soft_limit();
+
+    make_descriptor_room(20);
+    EXPECT_EQ(soft_limit(), few);
+    make_descriptor_room(50);
+    EXPECT_EQ(descriptor_room(), 50U);
+    setrlimit(RLIMIT_NOFILE, &before);
+}
+
+TEST(Descriptors, WaitsLastAlthoughSignalsComeAllTheTime) {
+    struct sigaction ignored {
+    }, before{};
+    ignored.sa_handler = [](int) {};
+    sigaction(SIGALRM, &ignored, &before);
+    const itimerval every_millisecond{{0, 1000}, {0, 1000}}, never{};
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    pollfd p{ends[0], POLLIN, 0};
+    const auto begin = std::chrono::steady_clock::now();
+
+    setitimer(ITIMER_REAL, &every_millisecond, nullptr);
+    const int ready = poll_in_spite_of_signals({&p, 1}, 100ms);
+    const auto took = std::chrono::steady_clock::now() - begin;
+    setitimer(ITIMER_REAL, &never, nullptr);
+    sigaction(SIGALRM, &before, nullptr);
+
+    EXPECT_EQ(ready, 0);
+    EXPECT_GE(took, 100ms);
+    EXPECT_EQ(write(ends[1], "x", 1), 1);
+    EXPECT_EQ(poll_in_spite_of_signals({&p, 1}, 0ms), 1);
+    for (const int fd : ends) ::close(fd);
 }
 
 TEST(NearConnect, WaitsForRoomForTheDescriptorsOfAllSlabs) {

@@ -44,7 +44,7 @@ bootstrap started_by(const std::string& wanted, const job_options& options) {
 
 /// nullopt if no launcher started this process.  Err: input_error.
 std::optional<bootstrap> launched(const job_options& options) {
-    const std::string wanted = options.bootstrap.empty() ? environment_text("HALOCLINE_BOOTSTRAP") : options.bootstrap;
+    const std::string wanted = options.bootstrap.empty() ? short_variable("BOOTSTRAP") : options.bootstrap;
     if (!wanted.empty()) return started_by(wanted, options);
     const bool needs_mpi = std::ranges::count(options.transports, "mpi") > 0; // its world, which PMIx does not provide
     for (const launcher_kind& l : launchers) {
