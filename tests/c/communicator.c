@@ -122,10 +122,11 @@ int main(int argc, char** argv) {
     }
     halocline_sum_free(sum);
     halocline_job_free(job);
-    const halocline_job_options near = {.transports = "shm"};
-    good = good && check(halocline_job_from_mpi(&comm, sizeof comm, &near, &job)) &&
-           progress_moves_a_window(comm, job);
-    halocline_job_free(job);
+    const halocline_job_options over_shm = {.transports = "shm"};
+    halocline_job* near = NULL;
+    good = good && check(halocline_job_from_mpi(&comm, sizeof comm, &over_shm, &near)) &&
+           progress_moves_a_window(comm, near);
+    halocline_job_free(near);
     good = good && communicators_come_back(comm, argc > 1 ? atoi(argv[1]) : 20);
     MPI_Comm_free(&comm);
     MPI_Finalize();

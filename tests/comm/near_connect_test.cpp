@@ -266,4 +266,27 @@ TEST(NearConnect, ADeathIsSeenByARankThatMayNotOpenTwoDescriptorsPerPeer) {
     EXPECT_EQ(n.connect(), std::vector<std::string>(12));
 }
 
+/// A letter that its socket has no room for, to a rank that reads nothing and leaves in good order.
+TEST(NearConnect, MailForARankThatHasLeftHoldsUpNobody) {
+    node n(3);
+    n.body = [](job_core& core) {
+        auto& plane = static_cast<socket_plane&>(*core.alive);
+        if (core.rank == 1) {
+            std::this_thread::sleep_for(500ms);
+            return std::string();
+        }
+        if (core.rank == 0) {
+            plane.send_letter(1, std::string(8 << 20, 'x'));
+            const auto end = std::chrono::steady_clock::now() + 30s;
+            while (!plane.left(1) && std::chrono::steady_clock::now() < end) plane.look();
+        }
+        const int other = 2 - core.rank;
+        const std::string part = "part";
+        return std::string(plane.exchange({&other, 1}, {&part, 1}, "an exchange")[0] == part ? ""
+                                                                                             : "another part came");
+    };
+
+    EXPECT_EQ(n.connect(), std::vector<std::string>(3));
+}
+
 } // namespace
