@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "local_ranks.hpp"
 
+#include "control/descriptor.hpp"
 #include "job/process_look.hpp"
 #include "pause_watch.hpp"
 #include "read_pipe.hpp"
@@ -87,6 +88,8 @@ std::string local_ranks::name() const {
 }
 
 void local_ranks::start() {
+    // Three or four per rank, and those of this program. Ranks inherit the limit, and the other ranks' lifelines.
+    comm::make_descriptor_room(64 + 4 * static_cast<std::uint64_t>(plan_.count));
     caretaker_.start(job_);
     make_lifelines();
     for (int i = 0; i < plan_.count; ++i) spawn(i);

@@ -79,6 +79,9 @@ int halocline_job_ranks(const halocline_job* job);
 /* The transports that serve the other ranks: "self", "shm", "shm+ofi", ...; valid as long as the handle. */
 const char* halocline_job_transport(const halocline_job* job);
 halocline_status halocline_job_barrier(halocline_job* job);
+/* Advances what peers wait for while this rank waits for something outside of halocline: call it in loops around
+ * MPI_Test, for example. Every wait and test of halocline does so, too. Never waits. */
+void halocline_job_progress(halocline_job* job);
 /* Reports to every rank that this one gives up, and why: the next waits of all end with HALOCLINE_ABORTED. */
 void halocline_job_abort(halocline_job* job, const char* why);
 
@@ -286,7 +289,8 @@ typedef struct halocline_sum halocline_sum;
 halocline_status halocline_sum_create(halocline_job* job, int max_values, halocline_sum** sum);
 void halocline_sum_free(halocline_sum* sum);
 /* values <- sum, or maximum, over all ranks, with the same bits on each. HALOCLINE_WRONG_DATA: ranks make different
- * calls, or pass different counts; also if one passes NULL, which is HALOCLINE_INPUT_ERROR there. */
+ * calls, or pass different counts; also if one passes NULL or more than max_values, which is HALOCLINE_INPUT_ERROR
+ * there. */
 halocline_status halocline_sum_over_ranks(halocline_sum* sum, double* values, size_t count);
 halocline_status halocline_maximum_over_ranks(halocline_sum* sum, double* values, size_t count);
 /* halocline_sum_over_ranks() in two halves. start copies the values; only one sum at a time; finish takes the same

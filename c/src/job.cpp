@@ -26,7 +26,11 @@ comm::job_options options_of(const halocline_job_options* given) {
     if (given->transports != nullptr) {
         options.transports.clear();
         std::istringstream in(given->transports);
-        for (std::string name; std::getline(in, name, ',');) options.transports.push_back(name);
+        for (std::string name; std::getline(in, name, ',');) {
+            name.erase(0, name.find_first_not_of(' '));
+            name.erase(name.find_last_not_of(' ') + 1);
+            options.transports.push_back(name);
+        }
     }
     if (given->ofi_provider != nullptr) options.ofi_provider = given->ofi_provider;
     if (given->deadline_ms < 0) {
@@ -96,6 +100,8 @@ halocline_status halocline_job_barrier(halocline_job* job) {
     return guarded([&] { present(job, "job").value.barrier(); });
 }
 
+void halocline_job_progress(halocline_job* job) { job->value.progress(); }
+
 void halocline_job_abort(halocline_job* job, const char* why) {
     if (job != nullptr) job->value.abort(why != nullptr ? why : "no reason was given");
 }
@@ -127,7 +133,11 @@ namespace {
 /// Performs one of a sum's calls that return a status.
 template <class Call>
 halocline_status summed(halocline_sum& sum, Call&& call) noexcept {
-    return c::checked(call(sum.value), sum.value.job(), [&] { return sum.value.pending(); });
+    const comm::status s = call(sum.value);
+    if (s == comm::status::ok) return HALOCLINE_OK;
+    const auto fail = [&] { sum.value.sum_or_throw({}); }; // a bad status is permanent: throws the exception for it
+    // Of what ranks don't agree on the exception knows whose mistake it is.
+    return s == comm::status::wrong_data ? guarded(fail) : c::told_by(s, fail);
 }
 
 /// Sums, or takes the maximum, in one call.

@@ -16,9 +16,7 @@ struct halocline_window final : comm::window {
         : window(c, {sender, e, n, user}), job(c.job()), element_bytes(e.bytes), count(n),
           fills(sender && user == nullptr), sends(sender) {}
     comm::status init() noexcept { return fills ? fill() : begin(); }
-    comm::status post(std::size_t n) noexcept {
-        return post_bytes(!sends ? count * element_bytes : n > count ? too_many : n * element_bytes);
-    }
+    comm::status post(std::size_t n) noexcept { return post_elements(sends ? n : count, element_bytes); }
     /// Not sticky: the step can still be posted.
     halocline_status posted(std::size_t n) noexcept {
         if (sends || n == 0 || n == count) return checked(post(n));
@@ -35,8 +33,6 @@ struct halocline_window final : comm::window {
         return c::checked(s, job, [this] { return pending(); });
     }
 
-    static constexpr std::size_t too_many =
-        static_cast<std::size_t>(-1); // no number of bytes is small because it wraps
     comm::job job;
     std::size_t element_bytes, count;
     bool fills, sends; // fills: it has its own buffer, which the caller fills

@@ -86,6 +86,9 @@ TEST(Programs, LimitsOfTheSystemAreErrorsWithTheRemedy) {
     EXPECT_EQ(descriptors.exit_code, 2) << descriptors.err;
     EXPECT_TRUE(contains(descriptors.err, "ulimit -n")) << descriptors.err;
 
+    // A soft limit is raised.
+    const auto soft = shell("ulimit -Sn 12; " + bin + "halocline-run -n 8 -- " + bin + "heat4d");
+    EXPECT_EQ(soft.exit_code, 0) << soft.err;
     // The limit applies to the ranks, not to the launcher.
     const auto of_ranks = shell(bin + "halocline-run -n 4 -- sh -c \"ulimit -n 14; exec " + bin + "heat4d\"");
     EXPECT_EQ(of_ranks.exit_code, 2) << of_ranks.err;

@@ -61,6 +61,46 @@ static int communicators_come_back(MPI_Comm comm, int jobs) {
     return 1;
 }
 
+/* Rank 0 posts before rank 1 has begun the step, and then waits for an answer by MPI, which comes behind the message. */
+static int progress_moves_a_window(MPI_Comm comm, halocline_job* job) {
+    enum { first_tag = 1, answer_tag, count = 100000 };
+    const int rank = halocline_job_rank(job);
+    if (rank > 1) return 1;
+    halocline_connection* connection = NULL;
+    halocline_window* window = NULL;
+    double* values = calloc(count, sizeof *values);
+    int good = values != NULL && check(halocline_connection_create(job, 1 - rank, 0, 0, "window", &connection));
+    if (good && rank == 0) {
+        values[count - 1] = 7;
+        good = check(halocline_send_window_create(connection, HALOCLINE_DOUBLE, count, values, &window));
+    } else if (good) {
+        good = check(halocline_recv_window_create(connection, HALOCLINE_DOUBLE, count, values, &window));
+    }
+    good = good && check(halocline_connection_connect(connection));
+    if (good && rank == 0) {
+        MPI_Request request;
+        int answer = 0, here = 0;
+        good = check(halocline_window_init(window)) && check(halocline_window_post(window, count));
+        MPI_Send(&answer, 1, MPI_INT, 1, first_tag, comm);
+        MPI_Irecv(&answer, 1, MPI_INT, 1, answer_tag, comm, &request);
+        while (!here) {
+            halocline_job_progress(job);
+            MPI_Test(&request, &here, MPI_STATUS_IGNORE);
+        }
+        good = good && check(halocline_window_wait(window));
+    } else if (good) {
+        int answer = 1;
+        MPI_Recv(&answer, 1, MPI_INT, 0, first_tag, comm, MPI_STATUS_IGNORE);
+        good = check(halocline_window_init(window)) && check(halocline_window_post(window, 0)) &&
+               check(halocline_window_wait(window)) && values[count - 1] == 7;
+        MPI_Send(&answer, 1, MPI_INT, 0, answer_tag, comm);
+    }
+    halocline_window_free(window);
+    halocline_connection_free(connection);
+    free(values);
+    return good;
+}
+
 int main(int argc, char** argv) {
     MPI_Comm comm;
     int rank = 0, ranks = 1, good = 0;
@@ -82,6 +122,11 @@ int main(int argc, char** argv) {
     }
     halocline_sum_free(sum);
     halocline_job_free(job);
+    const halocline_job_options over_shm = {.transports = "shm"};
+    halocline_job* near = NULL;
+    good = good && check(halocline_job_from_mpi(&comm, sizeof comm, &over_shm, &near)) &&
+           progress_moves_a_window(comm, near);
+    halocline_job_free(near);
     good = good && communicators_come_back(comm, argc > 1 ? atoi(argv[1]) : 20);
     MPI_Comm_free(&comm);
     MPI_Finalize();

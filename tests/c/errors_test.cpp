@@ -137,6 +137,32 @@ TEST_F(CErrors, NullIsNamed) {
     halocline_sum_free(sum);
 }
 
+/// As in a config file.
+TEST(CErrorsWithoutAJob, BlanksAroundTransportsDontCount) {
+    halocline_job_options options{};
+    options.transports = " self, shm ";
+    halocline_job* job = nullptr;
+    EXPECT_EQ(halocline_job_from_environment(&options, &job), HALOCLINE_OK) << halocline_error();
+    halocline_job_free(job);
+}
+
+/// The caller's own mistake, as in C++.
+TEST_F(CErrors, MoreValuesThanASumHoldsAreAnInputError) {
+    std::vector<double> values(5, 1.0);
+    const auto starts = [](halocline_sum* sum, double* v, std::size_t n) {
+        halocline_sum_start(sum, v, n);
+        return halocline_sum_finish(sum, v, n);
+    };
+    for (const auto call : {halocline_sum_over_ranks, halocline_maximum_over_ranks, +starts}) {
+        halocline_sum* sum = nullptr;
+        ASSERT_EQ(halocline_sum_create(job_, 4, &sum), HALOCLINE_OK);
+        EXPECT_EQ(call(sum, values.data(), 5), HALOCLINE_INPUT_ERROR);
+        EXPECT_STREQ(halocline_error(), "'global sum' of 5 values, made for up to 4");
+        EXPECT_EQ(call(sum, values.data(), 1), HALOCLINE_INPUT_ERROR) << "a bad status is permanent";
+        halocline_sum_free(sum);
+    }
+}
+
 /// A peer that died with others may be seen to close its end first; the reason is in the failure record.
 TEST_F(CErrors, ADeathBehindAClosedEndIsTheCodeToo) {
     using halocline::comm::status;

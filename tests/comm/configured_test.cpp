@@ -143,6 +143,14 @@ TEST(Configured, TheShortVariablesOverrideTheFileAndTheLongOnesBoth) {
     EXPECT_EQ(configured().bootstrap, "mpi");
 }
 
+TEST(Configured, AnEmptyLongVariableOverridesTheShortOne) {
+    const environment_variable network("HALOCLINE_NETWORK", "10.0.0.0/99"), bootstrap("HALOCLINE_BOOTSTRAP", "pmix");
+    EXPECT_NE(halocline_test::refusal([] { (void)job::from_environment(); }), "accepted");
+
+    const environment_variable longer("HALOCLINE_COMM_NETWORK", ""), also("HALOCLINE_COMM_BOOTSTRAP", "");
+    job::from_environment().barrier();
+}
+
 TEST(Configured, FixedOptionsStay) {
     const config_file file("[comm]\ntransprots = 1\n");
     const environment_variable spin("HALOCLINE_COMM_SPIN_POLLS", "17");

@@ -215,4 +215,19 @@ TEST(Launch, FewerDescriptorsThanRanksToWatchIsRefusedAtOnceWithTheRemedy) {
     for (const int fd : open) ::close(fd);
 }
 
+TEST(Launch, TasksOfSrunWithoutAWayToTheOthersAreToldOnce) {
+    const halocline_test::environment_variable no_launcher(launch::rank_variable, {}), no_pmix("PMIX_RANK", {}),
+        no_open_mpi("OMPI_COMM_WORLD_SIZE", {}), no_pmi("PMI_SIZE", {});
+    const auto said = [](const char* tasks, const char* task) {
+        const halocline_test::environment_variable all("SLURM_STEP_NUM_TASKS", tasks), own("SLURM_PROCID", task);
+        testing::internal::CaptureStderr();
+        EXPECT_EQ(job::from_environment().ranks(), 1);
+        return testing::internal::GetCapturedStderr();
+    };
+
+    EXPECT_EQ(said("4", "0").find("halocline: srun started 4 tasks"), 0u);
+    EXPECT_EQ(said("4", "1"), "");
+    EXPECT_EQ(said("1", "0"), "");
+}
+
 } // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks of a node that connect while the system's limits on sockets and descriptors are in their way.
+#include "control/descriptor.hpp"
 #include "control/socket_plane.hpp"
 
 #include <halocline/comm/job.hpp>
@@ -12,14 +13,17 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <cstring>
 #include <functional>
 #include <memory>
 #include <new>
+#include <poll.h>
 #include <string>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -133,6 +137,48 @@ void allow_more_descriptors(std::uint64_t n) {
     allow_descriptors(files.rlim_cur - descriptor_room() + n);
 }
 
+TEST(Descriptors, RoomIsMadeOnlyWhereThereIsTooLittle) {
+    rlimit before{};
+    getrlimit(RLIMIT_NOFILE, &before);
+    const auto soft_limit = [] {
+        rlimit now{};
+        getrlimit(RLIMIT_NOFILE, &now);
+        return now.rlim_cur;
+    };
+    allow_more_descriptors(20);
+    const rlim_t few = soft_limit();
+
+    make_descriptor_room(20);
+    EXPECT_EQ(soft_limit(), few);
+    make_descriptor_room(50);
+    EXPECT_EQ(descriptor_room(), 50U);
+    setrlimit(RLIMIT_NOFILE, &before);
+}
+
+TEST(Descriptors, WaitsLastAlthoughSignalsComeAllTheTime) {
+    struct sigaction ignored {
+    }, before{};
+    ignored.sa_handler = [](int) {};
+    sigaction(SIGALRM, &ignored, &before);
+    const itimerval every_millisecond{{0, 1000}, {0, 1000}}, never{};
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    pollfd p{ends[0], POLLIN, 0};
+    const auto begin = std::chrono::steady_clock::now();
+
+    setitimer(ITIMER_REAL, &every_millisecond, nullptr);
+    const int ready = poll_in_spite_of_signals({&p, 1}, 100ms);
+    const auto took = std::chrono::steady_clock::now() - begin;
+    setitimer(ITIMER_REAL, &never, nullptr);
+    sigaction(SIGALRM, &before, nullptr);
+
+    EXPECT_EQ(ready, 0);
+    EXPECT_GE(took, 100ms);
+    EXPECT_EQ(write(ends[1], "x", 1), 1);
+    EXPECT_EQ(poll_in_spite_of_signals({&p, 1}, 0ms), 1);
+    for (const int fd : ends) ::close(fd);
+}
+
 TEST(NearConnect, WaitsForRoomForTheDescriptorsOfAllSlabs) {
     if (!can_drop_privileges()) GTEST_SKIP() << "there is no user without privileges, for whom Linux counts them";
     node n(24);
@@ -218,6 +264,29 @@ TEST(NearConnect, ADeathIsSeenByARankThatMayNotOpenTwoDescriptorsPerPeer) {
     };
 
     EXPECT_EQ(n.connect(), std::vector<std::string>(12));
+}
+
+/// A letter that its socket has no room for, to a rank that reads nothing and leaves in good order.
+TEST(NearConnect, MailForARankThatHasLeftHoldsUpNobody) {
+    node n(3);
+    n.body = [](job_core& core) {
+        auto& plane = static_cast<socket_plane&>(*core.alive);
+        if (core.rank == 1) {
+            std::this_thread::sleep_for(500ms);
+            return std::string();
+        }
+        if (core.rank == 0) {
+            plane.send_letter(1, std::string(8 << 20, 'x'));
+            const auto end = std::chrono::steady_clock::now() + 30s;
+            while (!plane.left(1) && std::chrono::steady_clock::now() < end) plane.look();
+        }
+        const int other = 2 - core.rank;
+        const std::string part = "part";
+        return std::string(plane.exchange({&other, 1}, {&part, 1}, "an exchange")[0] == part ? ""
+                                                                                             : "another part came");
+    };
+
+    EXPECT_EQ(n.connect(), std::vector<std::string>(3));
 }
 
 } // namespace

@@ -51,6 +51,15 @@ TEST(NodeSlab, IsAFileThatNeedNotBeExecutable) {
     EXPECT_EQ(made_although(true, EACCES), 1) << "no other error is tried again";
 }
 
+/// Of more than the pages that the slab begins at, too.
+TEST(NodeSlab, AlignmentIsOfTheAddress) {
+    node_slab slab(512 * mebibyte);
+    for (std::size_t alignment = 128; alignment <= 64 * mebibyte; alignment *= 2) {
+        for (void* const block : {slab.allocate(1000, alignment), slab.reserve(1000, alignment)})
+            EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % alignment, 0U) << alignment;
+    }
+}
+
 /// Destructors give it back, and what is called from C.
 TEST(NodeSlab, ItsMemoryIsGivenBackWithoutAny) {
     node_slab slab(16 * mebibyte);

@@ -110,6 +110,26 @@ TEST(Pmix, BadInputOfOneRankIsTheErrorOfAll) {
     }
 }
 
+/// A separate run without Open MPI's own variables, as under Slurm's srun --mpi=pmix or PRRTE's prterun.
+TEST(PmixAlone, JobsOfDefaultOptionsHaveAllRanks) {
+    const job j = job::from_environment();
+
+    EXPECT_EQ(j.ranks(), 3);
+    EXPECT_EQ(std::to_string(j.rank()), std::getenv("PMIX_RANK"));
+    EXPECT_NE(j.launcher().find("PMIx "), std::string::npos) << j.launcher();
+    expect_ring_delivers(j, 200, 500);
+}
+
+/// The same: an MPI is needed, and none started the job.
+TEST(PmixAlone, TransportMpiAloneIsRefusedOnEveryRank) {
+    try {
+        const job j = job::from_environment(over({"mpi"}));
+        FAIL() << j.ranks();
+    } catch (const input_error& e) {
+        EXPECT_EQ(std::string(e.what()).find("transport 'mpi' needs an MPI launcher: mpirun -n 3 "), 0u) << e.what();
+    }
+}
+
 /// A separate run, whose output is judged: rank 1 joins by MPI, and nothing but the launcher can end its MPI_Init.
 TEST(PmixMixed, RanksThatJoinByMpiAreNamed) {
     const bool by_mpi = std::string(std::getenv("OMPI_COMM_WORLD_RANK")) == "1";

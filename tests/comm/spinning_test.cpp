@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <sys/resource.h>
 #include <thread>
@@ -41,7 +42,36 @@ TEST(Spinning, IsCountedInPollsIfTheseAreGiven) {
     const spinning told(job_options{.spin_polls = 3000}, true);
 
     EXPECT_EQ(told.polls(), 3000);
+    EXPECT_EQ(told.unwatched_polls(), 1000);
     EXPECT_FALSE(told.keeps(0, 1));
+}
+
+/// Whoever never wants to yield says so by a large number.
+TEST(Spinning, ManyPollsDelayNeitherDeadlinesNorTheEndOfTheJob) {
+    using namespace halocline::comm;
+    job_options options{.spin_polls = 1'000'000'000};
+    options.deadline = std::chrono::milliseconds(2000);
+    const auto begin = std::chrono::steady_clock::now();
+    for (const bool gives_up : {false, true}) {
+        std::atomic<bool> over{false};
+        run_threads(
+            2,
+            [&](const job& j) {
+                global_sum sum(j, 1);
+                double v = 1;
+                if (j.rank() == 0) {
+                    EXPECT_EQ(sum({&v, 1}), gives_up ? status::aborted : status::timed_out);
+                    over = true;
+                    over.notify_one();
+                } else {
+                    std::this_thread::sleep_for(std::chrono::milliseconds(50)); // so that rank 0 is in its wait
+                    if (gives_up) j.abort("enough");
+                    over.wait(false);
+                }
+            },
+            options);
+    }
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(15)) << "the polls take at least 25 s";
 }
 
 TEST(Spinning, GoesOnWhileAnotherJobTakesWhatItIsOffered) {

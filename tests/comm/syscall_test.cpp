@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // No system calls between send and wait: after set-up the ranks install a seccomp filter that kills the process at any
 // system call except exit_group. This program is both the test and, with "rank", the ranks.
+#include "job/job_core.hpp"
+
 #include <halocline/comm/clock.hpp>
 #include <halocline/comm/global_sum.hpp>
 #include <halocline/comm/messenger.hpp>
@@ -32,6 +34,7 @@ int be_rank(const std::string& mode) {
     job_options options;
     options.spin_polls = std::numeric_limits<int>::max(); // other load must not push a wait beyond its budget
     const job j = job::from_environment(options);
+    j.core().spin.look_after_all_polls(); // nor a millisecond
     const int other = 1 - j.rank();
     const channel_request request{other, 0, 0, 4096, 4096, "face"};
     channel_set set(j, {&request, 1}, {"pair", ""});

@@ -6,14 +6,18 @@
 #include <halocline/base/error.hpp>
 
 #include <gtest/gtest.h>
+#include <halocline_test/refusal.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <netinet/in.h>
 #include <poll.h>
 #include <random>
+#include <string>
 #include <sys/socket.h>
 #include <thread>
+#include <utility>
+#include <vector>
 
 namespace {
 
@@ -204,6 +208,8 @@ TEST(MeetingAddress, IsTheOneAskedFor) {
     const nodes one{{{"eth0", "10.1.0.1", "10.1.0.0/16"}, {"ib0", "10.2.0.1", "10.2.0.0/16"}}};
     for (const char* wanted : {"ib0", "10.2.0.1", "10.2.0.0/16"})
         EXPECT_EQ(meeting_address(wanted, one, 0), "10.2.0.1");
+    for (const char* wanted : {"ib1", "10.3.0.0/16", "10.2.0.2", "10.2.0.0/31x"})
+        EXPECT_NE(halocline_test::refusal([&] { (void)meeting_address(wanted, one, 0); }), "accepted") << wanted;
     try {
         meeting_address("ib1", one, 0);
         FAIL();
@@ -211,6 +217,20 @@ TEST(MeetingAddress, IsTheOneAskedFor) {
         EXPECT_NE(std::string(e.what()).find("it has eth0 10.1.0.1 in 10.1.0.0/16, ib0"), std::string::npos)
             << e.what();
     }
+}
+
+/// As other programs that take a prefix: hosts of a fabric whose switches route may each have a network of their own.
+TEST(MeetingAddress, IsTheFirstInTheNetworkAskedFor) {
+    const nodes one{{{"eth0", "192.168.0.7", "192.168.0.0/24"},
+                     {"ib0", "10.1.3.7", "10.1.3.6/31"},
+                     {"ib1", "10.1.3.9", "10.1.3.8/31"},
+                     {"ib1", "fd00::a7", "fd00::/64"}}};
+    const std::pair<const char*, const char*> asked[]{
+        {"10.0.0.0/8", "10.1.3.7"},  {"10.1.3.7/31", "10.1.3.7"}, {"10.1.3.9/31", "10.1.3.9"},
+        {"10.1.3.8/29", "10.1.3.9"}, {"10.1.3.9/32", "10.1.3.9"}, {"0.0.0.0/0", "192.168.0.7"},
+        {"FD00::0/16", "fd00::a7"},  {"FD00::00A7", "fd00::a7"},  {"::/0", "fd00::a7"},
+    };
+    for (const auto& [wanted, address] : asked) EXPECT_EQ(meeting_address(wanted, one, 0), address) << wanted;
 }
 
 } // namespace

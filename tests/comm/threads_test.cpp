@@ -219,6 +219,18 @@ TEST(Job, WorkTogetherMayBeGivenMoreTimeThanTheDeadline) {
     EXPECT_EQ(timed_out, 2);
 }
 
+TEST(Job, WorkTogetherMayBeGivenAllTheTimeThereIs) {
+    run_threads(2, [](const job& j) {
+        const auto work = [&] {
+            if (j.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        };
+        EXPECT_NO_THROW(j.collectively(work, std::chrono::milliseconds::max()));
+        EXPECT_NO_THROW(j.collectively([&] { j.collectively(work, std::chrono::milliseconds::max()); },
+                                       std::chrono::milliseconds::max()));
+        j.barrier();
+    });
+}
+
 /// Rank 2 waits longest, for rank 0, which waits for rank 1; that one computes, or sleeps while it waits for rank 0.
 TEST(Job, TheDeadlineNamesWhomTheOthersWaitForInTheEnd) {
     job_options options;
@@ -523,8 +535,19 @@ TEST(Threads, AFailureThatLeavesTheJobAliveIsDecidedOnByAll) {
         const auto work = [&] {
             if (j.rank() == 0) j.fail(status::aborted, "a window");
         };
-        const std::string text = refusal<error>([&] { j.collectively(work); });
+        const std::string text = refusal<job_error>([&] { j.collectively(work); });
         EXPECT_NE(text.find("while this rank waited for a window"), std::string::npos) << text;
+        j.barrier();
+    });
+}
+
+/// Memory that can't be registered with a device, for one: a program that catches it does so on all ranks.
+TEST(Threads, AJobErrorOfOneRankIsOneOfAll) {
+    run_threads(3, [&](const job& j) {
+        const auto work = [&] {
+            if (j.rank() == 1) throw job_error("registering 512 bytes");
+        };
+        EXPECT_EQ(refusal<job_error>([&] { j.collectively(work); }), "registering 512 bytes");
         j.barrier();
     });
 }

@@ -3,6 +3,8 @@
 // set-up each thread of the ranks installs a seccomp filter that kills the process at any system call except exit_group
 // and, in teams, sched_yield, with which members wait for each other. This program is both the test and, with "rank",
 // the ranks.
+#include "job/job_core.hpp"
+
 #include <halocline/comm/slab.hpp>
 #include <halocline/halo/packer.hpp>
 #include <halocline/halo/plan.hpp>
@@ -219,6 +221,7 @@ int be_rank(const std::string& what, const std::string& way, int members, const 
     options.transports = {"shm"};
     options.spin_polls = std::numeric_limits<int>::max(); // other load must not push a wait beyond its budget
     const comm::job j = comm::job::from_environment(options);
+    j.core().spin.look_after_all_polls(); // nor a millisecond
     const auto cut = lattice::decomposition::even(global, {1, 1, 1, j.ranks()});
     const auto make = what == "plan" ? slots : what == "packer" ? packers : what == "shell" ? shells : regions;
     const exchange exchange_once = make(j, cut, path_named(way));

@@ -3,8 +3,10 @@
 
 #include <halocline/base/error.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <exception>
 #include <filesystem>
 #include <limits>
 #include <sys/resource.h>
@@ -29,6 +31,27 @@ std::uint64_t descriptor_room() {
     for ([[maybe_unused]] const auto& each : std::filesystem::directory_iterator("/proc/self/fd", none_left)) ++open;
     if (none_left == std::errc::too_many_files_open) return 0;
     return files.rlim_cur >= open ? files.rlim_cur - open + 1 : 0;
+}
+
+void make_descriptor_room(std::uint64_t count) noexcept {
+    try {
+        const std::uint64_t room = descriptor_room();
+        rlimit files{};
+        if (room >= count || getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+        files.rlim_cur = std::min<rlim_t>(files.rlim_max, files.rlim_cur + (count - room));
+        (void)setrlimit(RLIMIT_NOFILE, &files);
+    } catch (const std::exception&) { // no memory to read the directory: the limit stays
+    }
+}
+
+int poll_in_spite_of_signals(std::span<pollfd> polled, std::chrono::milliseconds patience) noexcept {
+    using steady = std::chrono::steady_clock;
+    const steady::time_point end = steady::now() + patience;
+    while (true) {
+        const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - steady::now());
+        const int ready = ::poll(polled.data(), polled.size(), std::max(0, static_cast<int>(left.count())));
+        if (ready >= 0 || errno != EINTR) return ready;
+    }
 }
 
 } // namespace halocline::comm

@@ -14,8 +14,10 @@
 #include <memory>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <optional>
 #include <set>
 #include <sys/socket.h>
+#include <utility>
 
 namespace halocline::comm {
 namespace {
@@ -58,6 +60,39 @@ std::string way_out() {
     return text_of(bytes_of(reinterpret_cast<const sockaddr*>(&here)));
 }
 
+/// A network: those addresses of its family that begin with the same bits.
+struct network {
+    std::vector<unsigned char> bytes; ///< of an address in it
+    int prefix = 0;                   ///< bits
+
+    [[nodiscard]] bool contains(std::span<const unsigned char> address) const {
+        if (address.size() != bytes.size()) return false;
+        for (std::size_t b = 0; b < bytes.size(); ++b) {
+            const int bits = std::clamp(prefix - 8 * static_cast<int>(b), 0, 8);
+            if ((bytes[b] ^ address[b]) >> (8 - bits) != 0) return false;
+        }
+        return true;
+    }
+};
+
+/// "10.1.0.0/16", or an address, which is a network of one.  nullopt: neither.
+std::optional<network> network_of(const std::string& text) {
+    const std::size_t slash = text.find('/');
+    const std::string host = text.substr(0, slash);
+    network n;
+    for (const auto& [family, size] : {std::pair{AF_INET, 4}, std::pair{AF_INET6, 16}}) {
+        n.bytes.resize(static_cast<std::size_t>(size));
+        if (inet_pton(family, host.c_str(), n.bytes.data()) != 1) continue;
+        n.prefix = 8 * size;
+        if (slash == std::string::npos) return n;
+        const char* const end = text.data() + text.size();
+        const auto [rest, bad] = std::from_chars(text.data() + slash + 1, end, n.prefix);
+        if (bad == std::errc() && rest == end && n.prefix >= 0 && n.prefix <= 8 * size) return n;
+        return std::nullopt;
+    }
+    return std::nullopt;
+}
+
 std::string listed(const std::vector<host_address>& all) {
     std::string s;
     for (const host_address& a : all) s += (s.empty() ? "" : ", ") + a.interface + " " + a.address + " in " + a.network;
@@ -89,21 +124,9 @@ std::vector<host_address> host_addresses() {
 }
 
 void check_network(const std::string& wanted) {
-    const std::size_t slash = wanted.find('/');
-    const std::string host = wanted.substr(0, slash);
-    std::array<unsigned char, 16> bytes{};
-    const bool is_v4 = inet_pton(AF_INET, host.c_str(), bytes.data()) == 1;
-    const bool is_address = is_v4 || inet_pton(AF_INET6, host.c_str(), bytes.data()) == 1;
-    if (slash == std::string::npos) {
-        const bool numeric = wanted.find_first_not_of("0123456789.") == std::string::npos;
-        const bool is_name = !numeric && wanted.size() < IFNAMSIZ && wanted.find_first_of(" \t\n") == std::string::npos;
-        if (is_address || is_name) return;
-    } else if (is_address) {
-        int prefix = -1;
-        const char* const end = wanted.data() + wanted.size();
-        const auto [rest, bad] = std::from_chars(wanted.data() + slash + 1, end, prefix);
-        if (bad == std::errc() && rest == end && prefix >= 0 && prefix <= (is_v4 ? 32 : 128)) return;
-    }
+    if (network_of(wanted)) return;
+    const bool numeric = wanted.find_first_not_of("0123456789.") == std::string::npos;
+    if (!numeric && wanted.size() < IFNAMSIZ && wanted.find_first_of("/ \t\n") == std::string::npos) return; // a name
     throw input_error("network '" + wanted +
                       "': expected the name of an interface, an address, or a network like 10.1.0.0/16");
 }
@@ -112,9 +135,11 @@ std::string meeting_address(const std::string& wanted, std::span<const std::vect
                             std::size_t own) {
     const std::vector<host_address>& mine = nodes[own];
     if (!wanted.empty()) {
-        for (const host_address& a : mine) {
-            if (wanted == a.interface || wanted == a.address || wanted == a.network) return a.address;
-        }
+        for (const host_address& a : mine)
+            if (wanted == a.interface || wanted == a.network) return a.address;
+        if (const auto asked = network_of(wanted))
+            for (const host_address& a : mine)
+                if (asked->contains(network_of(a.address).value().bytes)) return a.address;
         throw input_error("network '" + wanted + "': this host has no such interface, address or network; it has " +
                           listed(mine));
     }

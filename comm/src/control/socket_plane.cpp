@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "socket_plane.hpp"
 
+#include "descriptor.hpp"
 #include "job/process_look.hpp"
 #include "wire.hpp"
 
@@ -77,13 +78,13 @@ socket_plane::~socket_plane() { say_goodbye(); }
 void socket_plane::say_goodbye() noexcept {
     const std::unique_lock lock = lock_at_exit(mutex_); // the watchdog may just be looking
     if (!lock) return;
-    const int patience_ms = std::uncaught_exceptions() > 0 ? 0 : goodbye_patience_ms;
+    const std::chrono::milliseconds patience(std::uncaught_exceptions() > 0 ? 0 : goodbye_patience_ms);
     for (link& l : links_) {
         if (l.gone || !l.socket || std::exchange(l.told_goodbye, true)) continue;
         if (l.far) be_patient(l.socket.fd()); // the kernel keeps what this process can't wait to deliver
         send_frame(l, frame_kind::goodbye, {});
         pollfd p{l.socket.fd(), POLLOUT, 0};
-        if (!l.unsent.empty() && poll(&p, 1, patience_ms) > 0) write_unsent(l);
+        if (!l.unsent.empty() && poll_in_spite_of_signals({&p, 1}, patience) > 0) write_unsent(l);
     }
 }
 
@@ -224,17 +225,10 @@ void socket_plane::take_mail(link& l) {
 }
 
 bool socket_plane::lives_on(const link& l) noexcept {
-    using steady = std::chrono::steady_clock;
     constexpr std::chrono::milliseconds patience(500); // a dying process closes its sockets first
     if (l.far || !l.process) return false;
     pollfd p{l.process.fd(), POLLIN, 0};
-    const steady::time_point end = steady::now() + patience;
-    int ended = -1;
-    do {
-        const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - steady::now());
-        ended = poll(&p, 1, std::max(0, static_cast<int>(left.count())));
-    } while (ended < 0 && errno == EINTR);
-    if (ended != 0) return false;
+    if (poll_in_spite_of_signals({&p, 1}, patience) != 0) return false;
     try {
         return !look_at(std::to_string(l.pid)).ends; // it may take long to free its memory
     } catch (const std::exception&) {                // no memory for it
@@ -245,6 +239,8 @@ bool socket_plane::lives_on(const link& l) noexcept {
 void socket_plane::note_end(link& l, int error) noexcept {
     if (l.gone) return;
     l.gone = true;
+    l.unsent.remove(l.unsent.size()); // nobody reads it any more, so nobody waits until it has left
+    l.held_back = false;
     for (std::size_t i = 0; i < watched_.size(); ++i)
         if (&links_[watched_links_[i]] == &l) watched_[i].fd = -1; // nothing more to watch
     if (l.goodbye) return;

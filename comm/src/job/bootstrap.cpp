@@ -3,6 +3,7 @@
 #include "bootstrap.hpp"
 
 #include "business_card.hpp"
+#include "control/descriptor.hpp"
 #include "control/socket_plane.hpp"
 #include "control/wire.hpp"
 #include "environment.hpp"
@@ -93,7 +94,7 @@ void share_processors(job_core& core, const std::vector<business_card>& cards) {
 }
 
 std::string wanted_network(const job_options& options) {
-    return options.network.empty() ? environment_text("HALOCLINE_NETWORK") : options.network;
+    return options.network.empty() ? short_variable("NETWORK") : options.network;
 }
 
 /// Where this rank waits for the ranks of other nodes.  Pre: there are other nodes.
@@ -184,6 +185,8 @@ std::shared_ptr<job_core> join(bootstrap start, const job_options& options) {
         grace = watchdog::grace_of_environment();
         (void)stall_watch::time_of_environment();
         if (const std::string network = wanted_network(options); !network.empty()) check_network(network);
+        // Sockets and processes of the other ranks, and what networks and the program open.
+        if (start.ranks > 1) make_descriptor_room(64 + 4 * static_cast<std::uint64_t>(start.ranks));
         listener.emplace(start.ranks);
         memory = std::make_shared<node_slab>(options.slab_bytes);
     } catch (const error& e) {

@@ -132,7 +132,8 @@ std::string first_said(const std::string& lower, const std::string& upper, int) 
 /// Waits of this rank may last longer while it lives.
 class longer_waits {
   public:
-    longer_waits(std::atomic<std::int64_t>& sum, std::chrono::milliseconds by) : sum_(sum), by_(by.count()) {
+    longer_waits(std::atomic<std::int64_t>& sum, std::chrono::milliseconds by)
+        : sum_(sum), by_(std::clamp(by, std::chrono::milliseconds(0), longest_deadline).count()) {
         sum_.fetch_add(by_, std::memory_order_relaxed);
     }
     ~longer_waits() { sum_.fetch_sub(by_, std::memory_order_relaxed); }
@@ -309,7 +310,7 @@ void job::agree(std::string_view what, std::string_view value) const {
 
 void job::collectively(const std::function<void()>& work, std::chrono::milliseconds more_time) const {
     const longer_waits patient(core_->more_time, more_time);
-    enum class outcome : char { fine, input, full, memory, other };
+    enum class outcome : char { fine, input, job, full, memory, other };
     outcome mine = outcome::fine;
     std::string text;
     std::exception_ptr own;
@@ -322,7 +323,9 @@ void job::collectively(const std::function<void()>& work, std::chrono::milliseco
         work();
     } catch (const rank_failure& e) {
         if (core_->failed() != status::ok) throw; // the job has ended; nobody is left to decide with
-        note(outcome::other, e.what());
+        note(outcome::job, e.what());
+    } catch (const job_error& e) {
+        note(outcome::job, e.what());
     } catch (const input_error& e) {
         note(outcome::input, e.what());
     } catch (const slab_full& e) {
@@ -347,6 +350,7 @@ void job::collectively(const std::function<void()>& work, std::chrono::milliseco
     if (first == rank()) std::rethrow_exception(own);
     switch (what) {
     case outcome::input: throw input_error(reader.text());
+    case outcome::job: throw job_error(reader.text());
     case outcome::full: throw slab_full(reader.text());
     default: throw error(reader.text());
     }

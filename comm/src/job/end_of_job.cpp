@@ -22,7 +22,7 @@ void job_core::publish(status why, int culprit, std::string_view text) noexcept 
         mine.pid = members[culprit].pid;
         std::strncpy(mine.host, members[culprit].host.c_str(), sizeof mine.host - 1);
     }
-    std::memcpy(mine.text, text.data(), std::min(text.size(), sizeof mine.text - 1));
+    text.copy(mine.text, sizeof mine.text - 1);
     (void)memory->record().write(0, mine);
     if (in_forked_child()) return;           // only for the child, whose slab is a copy: the job is not its to end
     if (networks.mpi) networks.mpi->leave(); // MPI_Finalize would wait for the dead

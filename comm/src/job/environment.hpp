@@ -19,6 +19,13 @@ inline std::string environment_text(const char* variable) {
     return text == nullptr ? "" : text;
 }
 
+/// The variable HALOCLINE_<name>, for an option of [comm] that is empty; "" where HALOCLINE_COMM_<name>, which overrides
+/// it, says so.
+inline std::string short_variable(const std::string& name) {
+    const char* const longer = std::getenv(("HALOCLINE_COMM_" + name).c_str());
+    return longer != nullptr && *longer == 0 ? "" : environment_text(("HALOCLINE_" + name).c_str());
+}
+
 /// The variable's milliseconds; `otherwise` if it is not set.  Err: input_error: not a number, or more than an hour.
 inline std::chrono::milliseconds environment_time(const char* variable, std::chrono::milliseconds otherwise) {
     constexpr int most = 3'600'000;

@@ -30,6 +30,9 @@ namespace halocline::comm {
 
 class watchdog;
 
+/// 11 days: added to any clock's time, it does not overflow. No deadline is longer, and no time beyond it.
+inline constexpr std::chrono::milliseconds longest_deadline{1'000'000'000};
+
 /// Why transports are not used, as determined when the job was joined.
 struct refusals {
     std::vector<std::string> shm; ///< by peer; read only where the peer's slab is not mapped

@@ -4,6 +4,7 @@
 #include "business_card.hpp"
 #include "environment.hpp"
 #include "process_look.hpp"
+#include "say.hpp"
 #include "watchdog.hpp"
 
 #include <halocline/base/check.hpp>
@@ -43,14 +44,31 @@ bootstrap started_by(const std::string& wanted, const job_options& options) {
 
 /// nullopt if no launcher started this process.  Err: input_error.
 std::optional<bootstrap> launched(const job_options& options) {
-    const std::string wanted = options.bootstrap.empty() ? environment_text("HALOCLINE_BOOTSTRAP") : options.bootstrap;
+    const std::string wanted = options.bootstrap.empty() ? short_variable("BOOTSTRAP") : options.bootstrap;
     if (!wanted.empty()) return started_by(wanted, options);
     const bool needs_mpi = std::ranges::count(options.transports, "mpi") > 0; // its world, which PMIx does not provide
     for (const launcher_kind& l : launchers) {
         if (l.start == pmix_bootstrap && needs_mpi) continue;
         if (auto start = l.start(options)) return start;
     }
+    if (needs_mpi) { // No MPI started it (srun --mpi=pmix, prterun): transport mpi serves nobody, but the others may.
+        if (auto start = pmix_bootstrap(options)) return start;
+    }
+    if (!pmix_is_built() && std::getenv("PMIX_RANK") != nullptr && std::getenv("PMIX_NAMESPACE") != nullptr)
+        throw input_error("PMIX_RANK=" + environment_text("PMIX_RANK") +
+                          ": a launcher with a PMIx server started this program, but this build can't join through it; "
+                          "install libpmix-dev and configure again, or start the program by halocline-run");
     return std::nullopt;
+}
+
+/// Slurm starts tasks with or without a PMI. Without one each is a job of its own, which its user may not have meant.
+/// No error: a program started in a shell of `srun --pty` looks the same.
+void tell_single_tasks() {
+    const int tasks = std::atoi(environment_text("SLURM_STEP_NUM_TASKS").c_str());
+    if (tasks < 2 || environment_text("SLURM_PROCID") != "0") return;
+    say("halocline: srun started " + std::to_string(tasks) +
+        " tasks (SLURM_STEP_NUM_TASKS), but gave this one no way to the others: it is a job of one rank; for one job "
+        "of all of them use srun --mpi=pmix, or halocline-run --hosts instead of srun");
 }
 
 /// A way to the other ranks for one that can't join them. nullopt: none.
@@ -140,6 +158,7 @@ job job::from_environment(const job_options& given) {
     (void)default_checks(); // a bad variable is an error with one rank, too
     (void)watchdog::grace_of_environment();
     (void)stall_watch::time_of_environment();
+    tell_single_tasks();
     return single(options);
 }
 

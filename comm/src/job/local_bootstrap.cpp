@@ -2,6 +2,7 @@
 // The rank's side of halocline-run (launch.hpp).
 #include "bootstrap.hpp"
 
+#include "control/descriptor.hpp"
 #include "control/wire.hpp"
 
 #include <halocline/comm/detail/launch.hpp>
@@ -117,8 +118,8 @@ class launcher_gather {
             for (std::size_t i = 1; i < polled.size(); ++i) {
                 if (polled[i].revents == 0) continue;
                 // The launcher knows how it ended, or has the answer already, unless it is stopped.
-                constexpr int patience_ms = 200;
-                if (poll(polled.data(), 1, patience_ms) > 0) return true;
+                constexpr std::chrono::milliseconds patience(200);
+                if (poll_in_spite_of_signals(std::span(polled).first(1), patience) > 0) return true;
                 const int r = rank_of[i];
                 std::int32_t pid = -1;
                 const bool known = ::read(lifelines_[r], &pid, sizeof pid) == static_cast<ssize_t>(sizeof pid);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/comm/option_keys.hpp>
 
+#include "job_core.hpp"
 #include "node/node_slab.hpp"
 
 #include <halocline/base/enumerators.hpp>
@@ -22,8 +23,6 @@ namespace {
 using config::expected, config::may_differ;
 using option_key = config::key<job_options>;
 
-/// 11 days: added to any clock's time, it does not overflow.
-constexpr std::chrono::milliseconds longest_deadline{1'000'000'000};
 constexpr double gib = 1073741824.0;
 
 struct range {

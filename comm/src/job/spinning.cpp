@@ -14,6 +14,7 @@ spinning::spinning(const job_options& options, bool own_processor, const std::op
     constexpr int polls_of_own_core = 1000; // a rank configured to poll this often need not be thrifty
     own_core_ = told_ ? options.spin_polls >= polls_of_own_core : own_processor;
     polls_ = told_ ? options.spin_polls : own_core_ ? polls_per_clock_reading : 4;
+    unwatched_polls_ = std::min(polls_, polls_of_own_core);
     budget_ = own_core_ && !told_ ? in_ticks(50e-6) : 0;
     slice_ = in_ticks(2e-3);
     refusal_ = shortest_ = in_ticks(4e-3);

@@ -24,8 +24,13 @@ class spinning {
     /// own_processor: no other rank uses it. quota: one that this rank and others together can use up.
     spinning(const job_options& options, bool own_processor, const std::optional<exceeded_quota>& quota = {});
 
-    /// Polls of a wait before it asks keeps().
+    /// Polls of a wait before it yields, if keeps() does not say otherwise.
     [[nodiscard]] int polls() const noexcept { return polls_; }
+    /// Polls before it looks at the clock for the first time, and so for deaths every millisecond: fewer, because
+    /// whoever wants many polls wants no yields, but the deaths.
+    [[nodiscard]] int unwatched_polls() const noexcept { return unwatched_polls_; }
+    /// From now on all polls(): for tests that allow no system call.
+    void look_after_all_polls() noexcept { unwatched_polls_ = polls_; }
     /// False if ranks share cores; then a wait yields after a few polls.
     [[nodiscard]] bool has_own_core() const noexcept { return own_core_; }
     /// May a rank whose wait first checked the clock at `begin` continue polling at `now`? In ticks.
@@ -44,7 +49,7 @@ class spinning {
     [[nodiscard]] std::string describe() const;
 
   private:
-    int polls_;
+    int polls_, unwatched_polls_;
     bool own_core_, told_;
     std::optional<exceeded_quota> quota_;
     std::uint64_t budget_, slice_, shortest_, longest_; // ticks

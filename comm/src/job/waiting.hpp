@@ -19,7 +19,7 @@ namespace halocline::comm {
 
 class waiter {
   public:
-    explicit waiter(job_core& core) noexcept : core_(core), look_at_(core.spin.polls()) {}
+    explicit waiter(job_core& core) noexcept : core_(core), look_at_(core.spin.unwatched_polls()) {}
     ~waiter() {
         if (since_ != 0) core_.awaits(failure_record::nobody);
     }
@@ -80,7 +80,7 @@ class waiter {
                 nap_ns_ = std::min(2 * nap_ns_, 1'000'000L);
             }
         }
-        if (core_.spin.keeps(since_, now)) {
+        if (polls_ < core_.spin.polls() || core_.spin.keeps(since_, now)) {
             if (!checked_) look_at_ = polls_ + spinning::polls_per_clock_reading;
         } else {
             yielded_ = true;

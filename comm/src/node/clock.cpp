@@ -31,13 +31,14 @@ struct reading {
 const reading program_start; // usually long enough ago that the first conversion need not wait
 
 double measure() {
+    // Static objects may be made before that one: they begin here.
+    const reading begin = program_start.ticks != 0 ? program_start : reading();
     reading now;
-    while (now.time - program_start.time < std::chrono::milliseconds(5)) {
+    while (now.time - begin.time < std::chrono::milliseconds(5)) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
         now = reading{};
     }
-    return std::chrono::duration<double>(now.time - program_start.time).count() /
-           static_cast<double>(now.ticks - program_start.ticks);
+    return std::chrono::duration<double>(now.time - begin.time).count() / static_cast<double>(now.ticks - begin.ticks);
 }
 
 } // namespace

@@ -188,9 +188,10 @@ void* node_slab::take(std::size_t bytes, std::size_t alignment, std::size_t from
     if (bytes > bytes_) return nullptr; // rounded up, the largest numbers would become small
     const std::size_t need = round_up(std::max<std::size_t>(bytes, 1), granule);
     const std::size_t align = std::max(alignment, granule);
+    const auto first = reinterpret_cast<std::uintptr_t>(base()); // addresses are aligned, not places in the slab
     for (auto it = free_.begin(); it != free_.end(); ++it) {
         const auto [start, size] = *it;
-        const std::size_t at = round_up(std::max(start, from), align), end = start + size;
+        const std::size_t at = round_up(first + std::max(start, from), align) - first, end = start + size;
         if (at > end || need > end - at) continue;
         commit(at + need);
         return use(it, at, need);
@@ -220,11 +221,12 @@ void* node_slab::reserve(std::size_t bytes, std::size_t alignment) {
     const std::lock_guard lock(mutex_);
     const std::size_t need = bytes > bytes_ ? bytes : round_up(std::max<std::size_t>(bytes, 1), granule);
     const std::size_t align = std::max(alignment, granule);
+    const auto first = reinterpret_cast<std::uintptr_t>(base());
     for (auto it = free_.rbegin(); it != free_.rend(); ++it) {
         const auto [start, size] = *it;
         if (need > size) continue;
-        const std::size_t at = (start + size - need) / align * align;
-        if (at >= start) return use(std::prev(it.base()), at, need);
+        const std::uintptr_t at = (first + start + size - need) / align * align;
+        if (at >= first + start) return use(std::prev(it.base()), at - first, need);
     }
     throw_full(bytes);
 }

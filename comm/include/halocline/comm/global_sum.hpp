@@ -69,7 +69,8 @@ class global_sum {
     [[nodiscard]] bool test() noexcept;
     [[nodiscard]] status finish(std::span<double> values) noexcept;
     void finish_or_throw(std::span<double> values); ///< Err: as sum_or_throw()
-    /// values <- maximum over ranks, element by element; NaN where a rank has one.
+    /// values <- maximum over ranks, element by element; NaN where a rank has one. The minimum of x is minus the maximum
+    /// of -x, exactly.
     /// Shape, Err, Cost: as operator().
     [[nodiscard]] status maximum(std::span<double> values) noexcept;
     void maximum_or_throw(std::span<double> values); ///< Err: as sum_or_throw()

@@ -73,25 +73,28 @@ struct job_options {
     /// Default for plans that leave `path` automatic: how messages are written into memory that ranks share. packed
     /// applies only to ghosts inside fields.
     comm::path path = path::automatic;
-    /// Polls of a wait before it yields its core. 1000 or more also states that this rank has a core of its own. 0:
-    /// chosen from the numbers of ranks and cores (docs/decisions/0029-waiting.md).
+    /// Polls of a wait before it yields its core; it looks for deaths and at the clock all the same. 1000 or more also
+    /// states that this rank has a core of its own. 0: chosen from the numbers of ranks and cores
+    /// (docs/decisions/0029-waiting.md).
     int spin_polls = 0;
     /// libfabric's provider for transport "ofi", e.g. "tcp;ofi_rxm" or "shm", which must exist; "": the first that
     /// can do RMA writes with remote completion data, or "net" where that is "tcp;ofi_rxm"
     /// (docs/decisions/0008-ofi.md).
     std::string ofi_provider{};
     mpi_mode mpi = mpi_mode::two_sided;
-    /// Where ranks of several nodes meet: an interface ("eth0"), an address or a network ("10.1.0.0/16") of this host.
+    /// Where ranks of several nodes meet: an interface ("eth0"), an address of this host, or a network that contains
+    /// one ("10.0.0.0/8").
     /// "": $HALOCLINE_NETWORK; if that is empty too, the first network in which every node has a distinct address.
     std::string network{};
     /// Who starts the job: "local" (halocline-run), "pmix" (a launcher's PMIx server, without MPI) or "mpi".
-    /// "": $HALOCLINE_BOOTSTRAP; if that is empty too, whatever started this program ("pmix" only if mpi is not among
-    /// the transports).
+    /// "": $HALOCLINE_BOOTSTRAP; if that is empty too, whatever started this program (of "mpi" and "pmix", where both
+    /// did, "mpi" if that is among the transports).
     std::string bootstrap{};
     verbs_options verbs{};
     bool may_sleep = false; ///< waits of more than 1 ms sleep between polls: kinder to other jobs, slower to wake
     /// Ignore the config file and the environment: set when the program has already applied them (configured()), or
-    /// wants exactly these values.
+    /// wants exactly these values. $HALOCLINE_NETWORK and $HALOCLINE_BOOTSTRAP count all the same where `network` and
+    /// `bootstrap` are empty.
     bool fixed = false;
 };
 
@@ -184,10 +187,10 @@ class job {
     /// Err: input_error on every rank, naming `what`, two ranks and both values.
     void agree(std::string_view what, std::string_view value) const;
     /// Runs `work` on every rank. If it threw on any, every rank throws the error of the lowest rank that failed
-    /// (input_error and file_error as input_error, slab_full as itself, others as error). So nothing hangs, and the job
-    /// reports one error.
+    /// (input_error and file_error as input_error, job_error and rank_failure as job_error, slab_full as itself, others
+    /// as error). So nothing hangs, and the job reports one error.
     /// `more_time`: how much longer than options().deadline ranks may wait for one that is still at `work`, such as
-    /// reading a large file; the same on all ranks.
+    /// reading a large file, at most 11 days; the same on all ranks.
     void collectively(const std::function<void()>& work, std::chrono::milliseconds more_time = {}) const;
 
     /// Advances what peers wait for while this rank waits for something outside of halocline: call it in loops around

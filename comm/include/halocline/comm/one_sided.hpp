@@ -42,8 +42,9 @@ struct exposure_counts {
     std::uint64_t streamed = 0; ///< puts that bypassed this core's cache
 };
 
-/// After construction every member but pending() is noexcept and neither allocates nor locks; over self and shm only a
-/// wait that exceeds its spin budget makes a system call, and looks for deaths, which locks. A bad status stays bad.
+/// After construction every member but pending() is noexcept and neither allocates nor locks; over self and shm only
+/// waits that exceed their spin budget (or a millisecond), and fruitless test() and ready() now and then, make system
+/// calls, and look for deaths, which locks. A bad status stays bad.
 class exposure {
   public:
     /// Exposes `bytes` of this rank's slab, zeroed, to the neighbours, which may include this rank itself. Sizes may
