@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a shell_plan is made: the route of its edges and corners, and the region_plans that it consists of.
 #include "box_layers.hpp"
-#include "format_conversion.hpp"
+#include "format_checks.hpp"
 #include "path_model.hpp"
 #include "region_transfers.hpp"
 #include "shell_exchange.hpp"

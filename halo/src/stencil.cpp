@@ -2,7 +2,7 @@
 #include <halocline/halo/stencil.hpp>
 
 #include "box_layers.hpp"
-#include "format_conversion.hpp"
+#include "format_checks.hpp"
 #include "source_fingerprint.hpp"
 
 #include <halocline/halo/region_plan.hpp>
