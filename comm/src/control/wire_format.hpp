@@ -11,8 +11,8 @@
 //     };
 //
 // to_wire() writes them, and from_wire() reads them back. A number travels as its bytes, a string as its length and its
-// text (wire.hpp), a struct with fields() as its fields. sent_as(), counted() and up_to_end() say how others do. A struct
-// of integers without padding needs no fields(): it travels as its bytes.
+// text (wire.hpp), a struct with fields() as its fields. sent_as(), counted() and up_to_end() say how others do. A
+// struct of integers without padding needs no fields(): it travels as its bytes.
 #pragma once
 
 #include "wire.hpp"

@@ -106,7 +106,8 @@ class message_engine {
     status wait(std::size_t count, OperationAt&& operation_at, IsSettled&& is_settled, until how = until::all,
                 std::optional<std::chrono::nanoseconds> longest = {}) noexcept;
     /// Waits for requests, or for those of these pointers that are not null. If for all: begins with
-    /// try_complete_receive() in this order, unless one is under way otherwise, which needs progress().  Pre: as wait().
+    /// try_complete_receive() in this order, unless one is under way otherwise: that one needs progress().
+    /// Pre: as wait().
     template <class Request>
     status wait_for(std::span<Request> all, until how, std::optional<std::chrono::nanoseconds> longest = {}) noexcept;
     [[nodiscard]] static message_operation* operation_of(message_request& r) noexcept { return &r.operation_; }
