@@ -7,6 +7,7 @@
 // Half a round trip (p2p/patterns.hpp), in turns. Rows per size, mode of the machine and measure, medians in µs, on
 // standard error: at their end the better MPI as installed ÷ usual. A line of JSON for each contender, size and mode.
 #include "p2p/patterns.hpp"
+#include "p2p/two_sided_endpoint.hpp"
 #include "support/command_line.hpp"
 #include "support/huge_pages.hpp"
 #include "support/peer_names.hpp"
@@ -19,13 +20,13 @@
 #include <halocline/base/error.hpp>
 #include <halocline/comm/messenger.hpp>
 #include <halocline/comm/slab.hpp>
+#include <halocline/comm/two_sided.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
 #include <limits>
-#include <memory_resource>
 #include <string>
 #include <vector>
 
@@ -44,44 +45,6 @@ struct bench_options {
     int rounds = 5;
     std::vector<std::size_t> sizes{1024, 4096, 8192, 16384, 32768, 65536, 262144, 1048576, 4194304};
     std::vector<std::string> peers;
-};
-
-class messages_endpoint {
-  public:
-    messages_endpoint(const comm::job& j, const comm::messenger_options& options, std::pmr::memory_resource& memory)
-        : messages_(j, options), out_(&memory), in_(&memory) {}
-
-    [[nodiscard]] int rank() const { return messages_.job().rank(); }
-    std::byte* out(std::size_t bytes) { return of(out_, bytes); }
-    std::byte* in(std::size_t bytes) { return of(in_, bytes); }
-    [[nodiscard]] std::vector<double> slowest(const std::vector<double>& mine) const {
-        return bench::slowest(messages_.job(), mine);
-    }
-    void send(const std::byte* p, std::size_t n) { check(messages_.send({p, n}, 1 - rank(), 1)); }
-    const std::byte* recv(std::byte* p, std::size_t n) {
-        check(messages_.recv({p, n}, 1 - rank(), 1));
-        return p;
-    }
-    const std::byte* exchange(const std::byte* out, std::byte* in, std::size_t n) {
-        comm::message_request sent;
-        messages_.isend(sent, {out, n}, 1 - rank(), 1);
-        recv(in, n);
-        check(messages_.wait(sent));
-        return in;
-    }
-    [[nodiscard]] const comm::messenger& messages() const { return messages_; }
-
-  private:
-    using buffer = std::pmr::vector<std::byte>;
-    static std::byte* of(buffer& b, std::size_t n) {
-        if (b.size() < n) b.resize(n);
-        return b.data();
-    }
-    void check(comm::status s) {
-        if (s != comm::status::ok) messages_.job().fail(s, messages_.pending());
-    }
-    comm::messenger messages_;
-    buffer out_, in_;
 };
 
 /// A row of one measure, for readers.  times_of(outcome): its batches.
@@ -144,15 +107,17 @@ void run(const comm::job& j, const bench_options& o) {
     flag_probe probe(j);
     constexpr std::size_t never = std::numeric_limits<std::size_t>::max();
     huge_memory ordinary; // as the peers' messages
-    const comm::messenger_options straight{.frame_bytes = smallest_frame, .direct_bytes = 1};
-    messages_endpoint usual(j, {}, ordinary), slab(j, straight, j.memory()), heap(j, straight, ordinary),
-        frames(j, {.direct_bytes = never}, j.memory());
+    comm::two_sided::communicator by_default(j), straight(j, {.frame_bytes = smallest_frame, .direct_bytes = 1}),
+        in_frames(j, {.direct_bytes = never});
+    const auto slowest_of = [&](const std::vector<double>& mine) { return slowest(j, mine); };
+    p2p::two_sided_endpoint usual(by_default, ordinary, slowest_of), slab(straight, j.memory(), slowest_of),
+        heap(straight, ordinary, slowest_of), frames(in_frames, j.memory(), slowest_of);
     peer_set peers(j, o.peers);
     const run_facts facts = facts_of(j);
-    if (j.rank() == 0) std::fputs(slab.messages().describe().c_str(), stderr);
+    if (j.rank() == 0) std::fputs(straight.messages().describe().c_str(), stderr);
     for (const std::size_t n : o.sizes) {
         std::vector<contender> all;
-        const auto ours = [&](const char* mode, messages_endpoint& e) {
+        const auto ours = [&](const char* mode, auto& e) {
             all.push_back({"ours", mode, j.transport(), [&e, n](double seconds) {
                                const p2p::order order{"latency", n, seconds};
                                return p2p::measurement(e, order).run();

@@ -57,10 +57,6 @@ struct end_of_rank {
 };
 struct rank_or_signal {
     int value = 0;
-    template <class Self, class Pass>
-    static void fields(Self& n, Pass& pass) {
-        pass(n.value);
-    }
 };
 
 inline void append(byte_queue& to, kind what, std::string_view bytes) {

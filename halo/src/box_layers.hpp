@@ -45,7 +45,7 @@ std::vector<std::int32_t> selected(std::vector<std::int32_t> sites, const lattic
 template <class Options>
 bool has_messages_in(const lattice::decomposition& cut, const Options& options, int mu) {
     const bool has_width = options.widths.low[mu] > 0 || options.widths.high[mu] > 0;
-    return has_width && (cut.rank_grid()[mu] > 1 || options.self_exchange);
+    return has_width && (cut.rank_grid()[mu] > 1 || options.self_exchange || options.self_exchange_along[mu]);
 }
 
 /// Does `rank` exchange a message through its face f?
@@ -83,6 +83,7 @@ struct cut_check {
     ghost_widths widths;
     std::array<lattice::boundary, lattice::dimensions> boundaries;
     bool self_exchange = false;
+    std::array<bool, lattice::dimensions> self_exchange_along{};
 };
 /// Refuses impossible plans. The verdict is the same on every rank.
 /// Err: input_error with the numbers.

@@ -4,9 +4,11 @@
 #pragma once
 
 #include <halocline/halo/detail/rendezvous.hpp>
+#include <halocline/halo/detail/sticky_status.hpp>
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <type_traits>
 
 namespace halocline::halo {
@@ -102,6 +104,35 @@ class copying_team {
     alignas(64) std::atomic<int> done_{0};
     rendezvous start_, finish_;
     agreed_size agreed_; // in start()
+};
+
+/// The calls of a plan that a team shares: who may make them, and what becomes of one that may not.
+struct team_calls {
+    explicit team_calls(team_patience patience) : threads(std::make_shared<copying_team>(patience)) {}
+
+    /// Refuses a call by a thread that is not a member, or a member's fault; nobody waits for the missing member.
+    void refuse_thread(const comm::wrong_call& call) noexcept {
+        status.misuse(call);
+        threads->disband();
+    }
+    /// Member 0 calls lead(); the others help if `helped`.
+    template <class Lead>
+    void start(team t, bool helped, Lead&& lead) noexcept {
+        if (!t.is_member()) return refuse_thread(t);
+        if (const comm::team_fault fault = threads->start(t, helped, lead)) refuse_thread(fault);
+    }
+    /// Member 0 calls lead(); all leave when that is done.
+    template <class Lead>
+    comm::status finish(team t, Lead&& lead) noexcept {
+        if (!t.is_member())
+            refuse_thread(t);
+        else if (const comm::team_fault fault = threads->finish(t, lead))
+            refuse_thread(fault);
+        return status.tell();
+    }
+
+    std::shared_ptr<copying_team> threads; // shared by the phases of a shell_plan
+    sticky_status status; // any member may make it bad; misused without a wrong call: because of the binding
 };
 
 } // namespace halocline::halo

@@ -108,17 +108,18 @@ HWY_INLINE void decode(const std::uint16_t* from, float scale, std::size_t left,
     decode_by<Format, 1>(from, scale, left, to);
 }
 
-void encode_half(const float* from, float scale, std::size_t count, std::uint16_t* to) {
-    encode<half_format>(from, scale, count, to);
+void encode_reals(message_format format, const float* from, float scale, std::size_t count, std::uint16_t* to) {
+    if (format == message_format::half)
+        encode<half_format>(from, scale, count, to);
+    else
+        encode<bfloat16_format>(from, scale, count, to);
 }
-void encode_bfloat16(const float* from, float scale, std::size_t count, std::uint16_t* to) {
-    encode<bfloat16_format>(from, scale, count, to);
-}
-void decode_half(const std::uint16_t* from, float scale, std::size_t count, float* to) {
-    decode<half_format>(from, scale, count, to);
-}
-void decode_bfloat16(const std::uint16_t* from, float scale, std::size_t count, float* to) {
-    decode<bfloat16_format>(from, scale, count, to);
+void decode_reals(message_format format, const std::uint16_t* from, float scale, std::size_t count, float* to) {
+    const float inverse = 1 / scale;
+    if (format == message_format::half)
+        decode<half_format>(from, inverse, count, to);
+    else
+        decode<bfloat16_format>(from, inverse, count, to);
 }
 
 } // namespace halocline::halo::kernels::HWY_NAMESPACE
@@ -126,22 +127,14 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace halocline::halo::kernels {
-HWY_EXPORT(encode_half);
-HWY_EXPORT(encode_bfloat16);
-HWY_EXPORT(decode_half);
-HWY_EXPORT(decode_bfloat16);
+HWY_EXPORT(encode_reals);
+HWY_EXPORT(decode_reals);
 
-void to_half(const float* from, float scale, std::size_t count, std::uint16_t* to) {
-    HWY_DYNAMIC_DISPATCH(encode_half)(from, scale, count, to);
+void encode(message_format format, const float* from, float scale, std::size_t count, std::uint16_t* to) noexcept {
+    HWY_DYNAMIC_DISPATCH(encode_reals)(format, from, scale, count, to);
 }
-void to_bfloat16(const float* from, float scale, std::size_t count, std::uint16_t* to) {
-    HWY_DYNAMIC_DISPATCH(encode_bfloat16)(from, scale, count, to);
-}
-void from_half(const std::uint16_t* from, float scale, std::size_t count, float* to) {
-    HWY_DYNAMIC_DISPATCH(decode_half)(from, scale, count, to);
-}
-void from_bfloat16(const std::uint16_t* from, float scale, std::size_t count, float* to) {
-    HWY_DYNAMIC_DISPATCH(decode_bfloat16)(from, scale, count, to);
+void decode(message_format format, const std::uint16_t* from, float scale, std::size_t count, float* to) noexcept {
+    HWY_DYNAMIC_DISPATCH(decode_reals)(format, from, scale, count, to);
 }
 } // namespace halocline::halo::kernels
 #endif

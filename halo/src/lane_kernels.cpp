@@ -150,15 +150,14 @@ site_kernel groups_for(int from_lanes, int to_lanes) {
 }
 #endif
 
-table lane_table(bool groups, int from_lanes, int to_lanes) {
-    return {{lanes_for<std::uint16_t, assign>(from_lanes, to_lanes),
-             groups ? groups_for<std::uint32_t>(from_lanes, to_lanes)
-                    : lanes_for<std::uint32_t, assign>(from_lanes, to_lanes),
-             groups ? groups_for<std::uint64_t>(from_lanes, to_lanes)
-                    : lanes_for<std::uint64_t, assign>(from_lanes, to_lanes)},
-            nullptr,
-            {lanes_for<float, accumulate>(from_lanes, to_lanes), lanes_for<double, accumulate>(from_lanes, to_lanes)},
-            nullptr};
+table lane_table(int from_lanes, int to_lanes) {
+    const site_kernel of_halves = lanes_for<std::uint16_t, assign>(from_lanes, to_lanes);
+    return {.copy = {of_halves, lanes_for<std::uint32_t, assign>(from_lanes, to_lanes),
+                     lanes_for<std::uint64_t, assign>(from_lanes, to_lanes)},
+            .groups = {of_halves, groups_for<std::uint32_t>(from_lanes, to_lanes),
+                       groups_for<std::uint64_t>(from_lanes, to_lanes)},
+            .add = {lanes_for<float, accumulate>(from_lanes, to_lanes),
+                    lanes_for<double, accumulate>(from_lanes, to_lanes)}};
 }
 
 } // namespace halocline::halo::kernels::HWY_NAMESPACE
@@ -168,8 +167,6 @@ HWY_AFTER_NAMESPACE();
 namespace halocline::halo::kernels {
 HWY_EXPORT(lane_table);
 
-table table_of_lanes(bool groups, int from_lanes, int to_lanes) {
-    return HWY_DYNAMIC_DISPATCH(lane_table)(groups, from_lanes, to_lanes);
-}
+table table_of_lanes(int from_lanes, int to_lanes) { return HWY_DYNAMIC_DISPATCH(lane_table)(from_lanes, to_lanes); }
 } // namespace halocline::halo::kernels
 #endif

@@ -2,7 +2,8 @@
 #include <halocline/halo/packer.hpp>
 
 #include "box_layers.hpp"
-#include "format_conversion.hpp"
+#include "format_checks.hpp"
+#include "format_kernels.hpp"
 #include "message_start.hpp"
 #include "packer_checks.hpp"
 
@@ -152,7 +153,7 @@ void packer<T>::pack(const message& m, const T* values, std::int64_t first, std:
             const std::int64_t end = std::min(last, first + step);
             const auto count = static_cast<std::size_t>((end - first) * reals_);
             gather(m, values, first, end, chunk);
-            encode(options_.format, chunk, scale, count, out);
+            kernels::encode(options_.format, chunk, scale, count, out);
             out += count;
         }
     }
@@ -166,8 +167,8 @@ void packer<T>::unpack(const std::byte* ghost, std::int64_t first, std::int64_t 
     if (options_.format == message_format::as_stored)
         std::copy_n(reinterpret_cast<const T*>(from), count, out);
     else if constexpr (sizeof(T) == 4)
-        decode(options_.format, reinterpret_cast<const std::uint16_t*>(from), static_cast<float>(1 / options_.scale),
-               count, out);
+        kernels::decode(options_.format, reinterpret_cast<const std::uint16_t*>(from),
+                        static_cast<float>(options_.scale), count, out);
 }
 
 template <class T>
@@ -178,7 +179,8 @@ void packer<T>::write(const T* reals, std::int64_t first, std::int64_t last, std
     if (options_.format == message_format::as_stored)
         std::copy_n(reals, count, reinterpret_cast<T*>(to));
     else if constexpr (sizeof(T) == 4)
-        encode(options_.format, reals, static_cast<float>(options_.scale), count, reinterpret_cast<std::uint16_t*>(to));
+        kernels::encode(options_.format, reals, static_cast<float>(options_.scale), count,
+                        reinterpret_cast<std::uint16_t*>(to));
 }
 
 template class packer<float>;

@@ -2,7 +2,7 @@
 // What packers and unpackers of a plan check alike.
 #pragma once
 
-#include "format_conversion.hpp"
+#include "format_checks.hpp"
 
 #include <halocline/base/error.hpp>
 #include <halocline/halo/block_map.hpp>

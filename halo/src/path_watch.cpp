@@ -17,6 +17,14 @@ path_watch path_watch::claims_only(const comm::costs& c) {
     return watch;
 }
 
+path_watch path_watch::of_distance(const comm::costs& c) {
+    path_watch watch;
+    watch.streamed_ = c.were_far();
+    watch.claimed_above_ = never;
+    watch.bounds_ = comm::streaming_bounds::of_distance(c);
+    return watch;
+}
+
 std::uint64_t path_watch::least_claimed_ticks(const comm::costs& c) {
     // A line in the third-level cache takes up to twice as long as one in this core's, but is not in the peer's.
     constexpr double clearly_more = 2.2, part_of_the_way = 0.6;

@@ -37,17 +37,8 @@ void plan_core::start_bytes(std::span<const std::byte* const> fields, team t) no
         if (status_.misuse()) accepted_.refuse_bytes(fields.size(), there);
         return;
     }
-    const auto source = [this](const std::byte* values) -> source_field {
+    start_copying(fields, t, [this](const std::byte* values) -> source_field {
         return {values, options_.order.get(), {.components = 1, .component_bytes = options_.bytes_per_site}};
-    };
-    const auto fill = [&](std::size_t message, std::byte* target, std::int64_t first, std::int64_t last) noexcept {
-        const message_writer& writer = writers_[message];
-        std::uint64_t sum = 0;
-        for (std::size_t f = 0; f < fields.size(); ++f) sum += writer.write(source(fields[f]), f, first, last, target);
-        return sum;
-    };
-    start_offering(fill, t, [&](comm::joint_source& offered) {
-        return std::ranges::all_of(fields, [&](auto* values) { return joint_.add(offered, source(values), true); });
     });
 }
 

@@ -29,6 +29,9 @@ std::string shape_of(const lattice::decomposition& cut, const plan_options& o) {
     if (o.parity) text += "parity " + std::to_string(*o.parity) + ", ";
     if (o.select) text += "selected sites, ";
     if (o.self_exchange) text += "self-exchange, ";
+    for (int mu = 0; mu < dimensions; ++mu)
+        if (o.self_exchange_along[mu])
+            text.append("self-exchange in ").append(1, lattice::dimension_name[mu]).append(", ");
     if (o.checksums) text += "checksums, ";
     text.append("path ").append(to_string(o.path)).append(", ");
     return text + shape_text(cut, o.widths, o.boundaries);
@@ -82,7 +85,8 @@ void plan_core::check_options(const lattice::decomposition& cut) const {
     check_cut({.who = who,
                .widths = options_.widths,
                .boundaries = options_.boundaries,
-               .self_exchange = options_.self_exchange},
+               .self_exchange = options_.self_exchange,
+               .self_exchange_along = options_.self_exchange_along},
               cut, job_.ranks());
     require_enumerator(who + "path", options_.path);
     require_enumerator(who + "checks", options_.checks);

@@ -12,8 +12,8 @@ namespace halocline::halo {
 
 region_plan::state::state(const comm::job& j, const std::vector<transfer>& sends, const std::vector<transfer>& receives,
                           std::vector<binding> fields, region_plan_options choices)
-    : job(j), options(std::move(choices)), bindings(std::move(fields)),
-      threads(std::make_shared<copying_team>(team_patience(j.options().deadline))) {
+    : team_calls(team_patience(j.options().deadline)), job(j), options(std::move(choices)),
+      bindings(std::move(fields)) {
     options.checksums = options.checksums || job.options().checksums;
     seal = message_seal(job, options.checksums);
     job.collectively([&] {

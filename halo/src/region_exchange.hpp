@@ -8,7 +8,6 @@
 #include <halocline/comm/detail/work_driver.hpp>
 #include <halocline/halo/detail/exchange_times.hpp>
 #include <halocline/halo/detail/message_seal.hpp>
-#include <halocline/halo/detail/sticky_status.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -17,7 +16,7 @@
 
 namespace halocline::halo {
 
-struct region_plan::state {
+struct region_plan::state : team_calls {
     // How it is made (region_channels.cpp).
     state(const comm::job& j, const std::vector<transfer>& sends, const std::vector<transfer>& receives,
           std::vector<binding> fields, region_plan_options choices);
@@ -43,11 +42,6 @@ struct region_plan::state {
     void leave() noexcept;
     /// Pre: status is misused.
     [[nodiscard]] std::string why_misused() const;
-    /// Refuses a call by a thread that is not a member, or a member's fault; nobody waits for the missing member.
-    void refuse_thread(const comm::wrong_call& call) noexcept {
-        status.misuse(call);
-        threads->disband();
-    }
     [[nodiscard]] bool started() const { return started_ != epoch; }
     /// Called in every wait of this rank.
     void work() noexcept {
@@ -136,17 +130,16 @@ struct region_plan::state {
     std::vector<binding> bindings;
     std::vector<region_message> messages; // by peer
     comm::channel_set channels;
-    std::shared_ptr<copying_team> threads; // shared by the phases of a shell_plan
-    message_seal seal;                     // of packed messages; others can't have one
-    real_format format;                    // of messages
-    std::size_t site_bytes = 0;            // in a message, sum over all fields
-    std::size_t piece_bytes = 0;           // the least that is worth another thread
-    std::int64_t most_sites = 0;           // in a message
-    std::uint32_t first_source = 0;        // index among the fields that networks know, after the destinations
-    const std::byte* slab = nullptr;       // where this rank's begins
-    bool joint = false;                    // may any message be copied by both ends?
-    bool works = false;                    // is work() being called?
-    void (*step)(void* object) = nullptr;  // see work_in_every_wait()
+    message_seal seal;                    // of packed messages; others can't have one
+    real_format format;                   // of messages
+    std::size_t site_bytes = 0;           // in a message, sum over all fields
+    std::size_t piece_bytes = 0;          // the least that is worth another thread
+    std::int64_t most_sites = 0;          // in a message
+    std::uint32_t first_source = 0;       // index among the fields that networks know, after the destinations
+    const std::byte* slab = nullptr;      // where this rank's begins
+    bool joint = false;                   // may any message be copied by both ends?
+    bool works = false;                   // is work() being called?
+    void (*step)(void* object) = nullptr; // see work_in_every_wait()
     void* step_object = nullptr;
 
     // The exchange under way, or the last one.
@@ -161,7 +154,6 @@ struct region_plan::state {
     bool finishing = false;                // is finish() running?
     comm::work_driver driver;              // the thread whose waits may copy: the last in a call of this exchange
     std::atomic<bool> left{false}; // has leave() been called? At a time by two threads that both say they are member 0
-    sticky_status status; // any member of a team may make it bad; misused without a wrong call: because of `bound`
     look_times looks;
     exchange_times times;
 };

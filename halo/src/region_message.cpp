@@ -85,7 +85,7 @@ void make_direct(region_message& m, const region_end& end, const binding& fields
 }
 
 void make_slot_way(region_message& m, const region_end& end, const binding& fields, const comm::costs& costs) {
-    slot_way way{.out = {}, .watch = {}, .costs = {}, .distance = distance_watch(costs)};
+    slot_way way{.out = {}, .watch = {}, .costs = {}, .distance = path_watch::of_distance(costs)};
     const position_list sent = position_list::counted(m.send_sites), come = position_list::counted(m.receive_sites);
     std::size_t bytes = 0;
     bool assembled = true, in_runs = false;
@@ -100,7 +100,7 @@ void make_slot_way(region_message& m, const region_end& end, const binding& fiel
     writing w = choose_writing(assembled ? path::automatic : path::direct, costs, {bytes, in_runs});
     way.watch = w.watch;
     if (assembled) way.costs = std::move(w.why);
-    m.why += "; packed " + way.distance.describe();
+    m.why += "; packed " + way.distance.describe_times();
     m.by_slot = std::move(way);
 }
 

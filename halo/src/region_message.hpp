@@ -10,7 +10,6 @@
 #include <halocline/comm/costs.hpp>
 #include <halocline/comm/detail/channel_kind.hpp>
 #include <halocline/comm/detail/direct_memory.hpp>
-#include <halocline/comm/detail/streaming_watch.hpp>
 #include <halocline/halo/detail/path_watch.hpp>
 #include <halocline/halo/detail/site_copy.hpp>
 #include <halocline/halo/region_plan.hpp>
@@ -19,41 +18,16 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace halocline::halo {
-
-/// Decides, over and over, whether the cores are far apart.
-class distance_watch {
-  public:
-    /// Pre: c was measured.
-    explicit distance_watch(const comm::costs& c)
-        : bounds_(comm::streaming_bounds::of_distance(c)), far_(c.were_far()) {}
-
-    [[nodiscard]] bool far() const noexcept { return far_; }
-    /// A line took this many ticks to come back.
-    void read(std::uint64_t ticks) noexcept { readings_.read(ticks); }
-    /// Decides from the readings since the last decision. True if far() has changed.  Pre: two readings or more.
-    bool decide() noexcept {
-        const bool was_far = std::exchange(far_, bounds_.streamed(far_, readings_.take()));
-        return far_ != was_far;
-    }
-    /// When they count as far: "when a line takes more than 83 ns, no longer below 62 ns".
-    [[nodiscard]] std::string describe() const { return bounds_.describe_times(); }
-
-  private:
-    comm::streaming_bounds bounds_;
-    bool far_;
-    comm::second_least readings_;
-};
 
 /// How a direct message goes through a slot instead, while cores are far apart.
 struct slot_way {
     std::vector<site_copy> out; ///< by field: source -> message
     path_watch watch;           ///< how the slot is written
     std::string costs;          ///< as region_message::costs
-    distance_watch distance;
+    path_watch distance;        ///< streamed() while they are
 };
 
 /// Everything between this rank and one peer, both directions. What is filled depends on the path:
@@ -105,7 +79,7 @@ struct region_message {
     /// Does the way this rank sends it depend on how far away its lines are?
     [[nodiscard]] bool is_watched() const noexcept { return send_sites > 0 && (by_slot || watch.watches()); }
     /// Does what this rank sends now go by slot?
-    [[nodiscard]] bool goes_by_slot() const noexcept { return by_slot && by_slot->distance.far(); }
+    [[nodiscard]] bool goes_by_slot() const noexcept { return by_slot && by_slot->distance.streamed(); }
     /// How it travels now.
     [[nodiscard]] halo::path path_now() const noexcept {
         if (path != halo::path::direct) return path;

@@ -24,17 +24,11 @@ region_plan::state::~state() {
 }
 
 void region_plan::start(int which, team t) noexcept {
-    if (!t.is_member()) return s_->refuse_thread(t);
-    if (const comm::team_fault fault = s_->threads->start(t, s_->shares(), [&] { s_->begin(which); }))
-        s_->refuse_thread(fault);
+    s_->start(t, s_->shares(), [&] { s_->begin(which); });
 }
 bool region_plan::test() noexcept { return s_->test(); }
 comm::status region_plan::finish(team t) noexcept {
-    if (!t.is_member())
-        s_->refuse_thread(t);
-    else if (const comm::team_fault fault = s_->threads->finish(t, [&] { (void)s_->complete(); }))
-        s_->refuse_thread(fault);
-    return s_->status.tell();
+    return s_->finish(t, [&] { (void)s_->complete(); });
 }
 
 std::string region_plan::state::why_misused() const {

@@ -3,7 +3,7 @@
 // would take, and makes what both agree on.
 #include "region_message.hpp"
 
-#include "format_conversion.hpp"
+#include "format_checks.hpp"
 
 #include <halocline/base/error.hpp>
 #include <halocline/comm/channel_set.hpp>

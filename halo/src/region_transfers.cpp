@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "region_transfers.hpp"
 
-#include "format_conversion.hpp"
+#include "format_checks.hpp"
 #include "position_set.hpp"
 #include "run_collector.hpp"
 #include "site_conversion.hpp"

@@ -175,14 +175,12 @@ void copy_run(const std::byte* from, std::byte* to, std::size_t bytes) {
 
 table run_table(bool strips) {
     if (strips)
-        return {{by_strip<copy_runs>, by_strip<copy_runs>, by_strip<copy_runs>},
-                by_strip<stream_runs>,
-                {by_strip<add_runs<float>>, by_strip<add_runs<double>>},
-                copy_run};
-    return {{by_site<copy_runs>, by_site<copy_runs>, by_site<copy_runs>},
-            nullptr,
-            {by_site<add_runs<float>>, by_site<add_runs<double>>},
-            nullptr};
+        return {.copy = {by_strip<copy_runs>, by_strip<copy_runs>, by_strip<copy_runs>},
+                .stream = by_strip<stream_runs>,
+                .add = {by_strip<add_runs<float>>, by_strip<add_runs<double>>},
+                .run = copy_run};
+    return {.copy = {by_site<copy_runs>, by_site<copy_runs>, by_site<copy_runs>},
+            .add = {by_site<add_runs<float>>, by_site<add_runs<double>>}};
 }
 
 } // namespace halocline::halo::kernels::HWY_NAMESPACE

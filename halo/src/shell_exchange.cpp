@@ -124,11 +124,6 @@ const char* shell_plan::state::why_stale(int which, std::size_t field) const noe
     return nullptr;
 }
 
-void shell_plan::state::refuse_thread(const comm::wrong_call& call) noexcept {
-    status.misuse(call);
-    threads->disband();
-}
-
 bool shell_plan::state::test() noexcept {
     if (!status.is_ok() || now == running::nothing) return true;
     if (now == running::backward) return backward->test();

@@ -9,7 +9,6 @@
 #include "shell_regions.hpp"
 
 #include <halocline/comm/detail/work_driver.hpp>
-#include <halocline/halo/detail/sticky_status.hpp>
 #include <halocline/halo/shell_plan.hpp>
 
 #include <cstddef>
@@ -21,7 +20,7 @@
 
 namespace halocline::halo {
 
-struct shell_plan::state {
+struct shell_plan::state : team_calls {
     static region_plan::state& of(region_plan& p) { return *p.s_; }
 
     /// Every wait of the thread that drives the exchange advances the phases, because a peer may wait for the next one
@@ -77,8 +76,6 @@ struct shell_plan::state {
     void leave() noexcept;
     /// Refuses a start() before finish() of the previous exchange, or by a thread that may not send.
     [[nodiscard]] bool may_start() noexcept;
-    /// Refuses a call by a thread that is not a member, or a member's fault; nobody waits for the missing member.
-    void refuse_thread(const comm::wrong_call& call) noexcept;
     [[nodiscard]] bool has_binding(int which) const noexcept;
     /// With checks normal or above: ensure_halo() of a binding that is fresh by its marks, but not by its values, is
     /// misused.
@@ -94,7 +91,6 @@ struct shell_plan::state {
     enum class running : std::uint8_t { nothing, forward, backward };
     comm::job job;
     shell_options options;
-    std::shared_ptr<copying_team> threads;
     bool shares = false; // is a message large enough for a team?
     corner_route route = corner_route::at_once;
     std::string why; // that route
@@ -107,7 +103,6 @@ struct shell_plan::state {
     std::vector<bound_ghosts> filled; // by binding
     std::uint64_t epoch = 0;
     std::vector<std::int32_t> sent_sites, ghost_sites; // with checks normal
-    sticky_status status; // any member of a team may make it bad; misused without a wrong call: because of the binding
 };
 
 } // namespace halocline::halo

@@ -20,25 +20,17 @@ shell_plan& shell_plan::operator=(shell_plan&&) noexcept = default;
 shell_plan::~shell_plan() = default;
 
 void shell_plan::start(int which, team t) noexcept {
-    if (!t.is_member()) return s_->refuse_thread(t);
-    if (const comm::team_fault fault = s_->threads->start(t, s_->shares, [&] { s_->begin(which); }))
-        s_->refuse_thread(fault);
+    s_->start(t, s_->shares, [&] { s_->begin(which); });
 }
 
 void shell_plan::start_reverse(int which, team t) noexcept {
-    if (!t.is_member()) return s_->refuse_thread(t);
-    if (const comm::team_fault fault = s_->threads->start(t, s_->shares, [&] { s_->begin_reverse(which); }))
-        s_->refuse_thread(fault);
+    s_->start(t, s_->shares, [&] { s_->begin_reverse(which); });
 }
 
 bool shell_plan::test() noexcept { return s_->test(); }
 
 comm::status shell_plan::finish(team t) noexcept {
-    if (!t.is_member())
-        s_->refuse_thread(t);
-    else if (const comm::team_fault fault = s_->threads->finish(t, [&] { s_->complete(); }))
-        s_->refuse_thread(fault);
-    return s_->status.tell();
+    return s_->finish(t, [&] { s_->complete(); });
 }
 
 void shell_plan::finish_or_throw() {
@@ -53,13 +45,7 @@ void shell_plan::finish_or_throw() {
 bool shell_plan::is_fresh(int which) const noexcept { return s_->has_binding(which) && s_->filled[which].is_fresh(); }
 
 comm::status shell_plan::ensure_halo(int which, team t) noexcept {
-    if (is_fresh(which)) {
-        if (!t.is_member())
-            s_->refuse_thread(t);
-        else if (const comm::team_fault fault = s_->threads->finish(t, [&] { s_->check_unmarked(which); }))
-            s_->refuse_thread(fault);
-        return s_->status.tell();
-    }
+    if (is_fresh(which)) return s_->finish(t, [&] { s_->check_unmarked(which); });
     start(which, t);
     return finish(t);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a shell_plan is made: the route of its edges and corners, and the region_plans that it consists of.
 #include "box_layers.hpp"
-#include "format_conversion.hpp"
+#include "format_checks.hpp"
 #include "path_model.hpp"
 #include "region_transfers.hpp"
 #include "shell_exchange.hpp"
@@ -79,8 +79,7 @@ void check_fields(const std::string& who, const lattice::decomposition& cut, int
 
 shell_plan::state::state(const comm::job& j, const lattice::decomposition& cut, shell_options choices,
                          const std::vector<binding>& bindings)
-    : job(j), options(std::move(choices)),
-      threads(std::make_shared<copying_team>(team_patience(j.options().deadline))) {
+    : team_calls(team_patience(j.options().deadline)), job(j), options(std::move(choices)) {
     const bool apart = are_apart(bindings);
     job.agree("the shape of halo '" + options.name + "'", shape_of(cut, options, apart));
     job.collectively([&] { check(cut, bindings, apart); });

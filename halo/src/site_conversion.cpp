@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "site_conversion.hpp"
 
-#include "format_conversion.hpp"
+#include "format_kernels.hpp"
 #include "message_start.hpp"
 
 #include <halocline/halo/detail/phase_arithmetic.hpp>
@@ -62,9 +62,9 @@ void put_converted(const field_view& from, const site_copy& out, real_format as,
     };
     const auto empty = [&](const std::byte* start, std::int64_t begin, std::int64_t end) {
         const std::int64_t at = begin * from.shape.components;
-        encode(as.format, reinterpret_cast<const float*>(start) + at, as.scale,
-               static_cast<std::size_t>((end - begin) * from.shape.components),
-               reinterpret_cast<std::uint16_t*>(message) + at);
+        kernels::encode(as.format, reinterpret_cast<const float*>(start) + at, as.scale,
+                        static_cast<std::size_t>((end - begin) * from.shape.components),
+                        reinterpret_cast<std::uint16_t*>(message) + at);
     };
     by_buffer(from.shape, first, last, fill, unchanged, empty);
 }
@@ -81,8 +81,8 @@ void place(const std::byte* message, real_format as, const site_copy& in, const 
         const std::int64_t at = begin * to.shape.components;
         const auto reals = static_cast<std::size_t>((end - begin) * to.shape.components);
         if (as.converts())
-            decode(as.format, reinterpret_cast<const std::uint16_t*>(message) + at, 1 / as.scale, reals,
-                   reinterpret_cast<float*>(start) + at);
+            kernels::decode(as.format, reinterpret_cast<const std::uint16_t*>(message) + at, as.scale, reals,
+                            reinterpret_cast<float*>(start) + at);
         else
             std::memcpy(start + static_cast<std::size_t>(at) * to.shape.component_bytes,
                         message + static_cast<std::size_t>(at) * to.shape.component_bytes,

@@ -98,20 +98,14 @@ site_copy::site_copy(const position_list& from, int from_lanes, const position_l
     if (from_lanes >= 4 && to_lanes == 1 && !in_parts) groups_ = groups_of(from.expanded(), from_lanes);
     if (to_lanes >= 4 && from_lanes == 1 && !in_parts) groups_ = groups_of(to.expanded(), to_lanes);
     group_count_ = std::ssize(groups_) / (1 + from_lanes * to_lanes);
-    const kernels::table k = from_lanes > 1 || to_lanes > 1 ? kernels::table_of_lanes(false, from_lanes, to_lanes)
-                                                            : kernels::table_of_runs(!strips_.empty());
-    for (std::size_t i = 0; i < copy_.size(); ++i) copy_[i] = k.copy[i];
-    if (group_count_ > 0) {
-        const kernels::table by_group = kernels::table_of_lanes(true, from_lanes, to_lanes);
-        for (std::size_t i = 0; i < copy_.size(); ++i) copy_groups_[i] = by_group.copy[i];
-    }
+    kernels_ = from_lanes > 1 || to_lanes > 1 ? kernels::table_of_lanes(from_lanes, to_lanes)
+                                              : kernels::table_of_runs(!strips_.empty());
     if (runs_ == 1 && !strips_.empty()) {
-        run_ = k.run;
         run_from_ = strips_[0].from;
         run_to_ = strips_[0].to;
+    } else {
+        kernels_.run = nullptr;
     }
-    stream_ = k.stream;
-    for (std::size_t i = 0; i < add_.size(); ++i) add_[i] = k.add[i];
 }
 
 comm::written_lines site_copy::lines(std::size_t offset, const site_shape& shape) const {

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/halo/stencil.hpp>
 
-#include "box_layers.hpp"
-#include "format_conversion.hpp"
-#include "source_fingerprint.hpp"
-
-#include <halocline/halo/region_plan.hpp>
+#include "format_checks.hpp"
 
 #include <cstdint>
 #include <cstdio>
@@ -29,22 +25,39 @@ void check_layers(const std::string& who, const coordinate& extents, int mu, int
                       " sites; cut the lattice over more ranks");
 }
 
+/// "(0, -1) in z", by a format for both parts of the phase and the dimension.
+std::string text_of(const boundary_phases& phases, int mu, const char* format) {
+    char text[96];
+    std::snprintf(text, sizeof text, format, phases[mu].real(), phases[mu].imag(), lattice::dimension_name[mu]);
+    return text;
+}
+
+/// The phases beyond the upper edges.
+boundary_phases phases_of(const stencil_options& options) { return with_signs(options.phases, options.boundaries); }
+
+/// Is the field multiplied at the edge in mu?
+bool is_twisted(const stencil_options& options, int mu) {
+    return options.boundaries[mu] != lattice::boundary::open && phases_of(options)[mu] != 1.0;
+}
+
 } // namespace
+
+std::array<bool, dimensions> agreed_twists(const comm::job& j, const stencil_options& options) {
+    std::array<bool, dimensions> twists{};
+    std::string all;
+    for (int mu = 0; mu < dimensions; ++mu) {
+        all += text_of(phases_of(options), mu, mu == 0 ? "(%.17g, %.17g) in %c" : ", (%.17g, %.17g) in %c");
+        twists[mu] = is_twisted(options, mu);
+    }
+    j.agree("the phases and messages of stencil '" + options.name + "'",
+            all + ", messages " + format_text(options.format, options.scale));
+    return twists;
+}
 
 star_edges::star_edges(const comm::job& j, const lattice::decomposition& cut, const stencil_options& options, star s,
                        std::size_t real_bytes) {
     phases.fill(1);
-    const boundary_phases asked = with_signs(options.phases, options.boundaries);
-    const auto text_of = [&](int mu, const char* format) {
-        char text[96];
-        std::snprintf(text, sizeof text, format, asked[mu].real(), asked[mu].imag(), lattice::dimension_name[mu]);
-        return std::string(text);
-    };
-    std::string all;
-    for (int mu = 0; mu < dimensions; ++mu)
-        all += text_of(mu, mu == 0 ? "(%.17g, %.17g) in %c" : ", (%.17g, %.17g) in %c");
-    j.agree("the phases and messages of stencil '" + options.name + "'",
-            all + ", messages " + format_text(options.format, options.scale));
+    const boundary_phases asked = phases_of(options);
     j.collectively([&] {
         if (options.format != message_format::as_stored && real_bytes != sizeof(float))
             throw input_error("stencil '" + options.name + "': " + std::string(to_string(options.format)) +
@@ -52,7 +65,7 @@ star_edges::star_edges(const comm::job& j, const lattice::decomposition& cut, co
                               (real_bytes == 0 ? "are not of float or double" : "are of double"));
         check_phases_finite("stencil '" + options.name + "': ", options.phases);
         for (int mu = 0; mu < dimensions; ++mu) {
-            const bool open = options.boundaries[mu] == lattice::boundary::open, twisted = !open && asked[mu] != 1.0;
+            const bool open = options.boundaries[mu] == lattice::boundary::open, twisted = is_twisted(options, mu);
             leaves[mu] = cut.rank_grid()[mu] > 1 || open || twisted || options.self_exchange;
             if (leaves[mu])
                 check_layers("stencil '" + options.name + "': ", cut.local_box(j.rank()).extents, mu, s.radius);
@@ -60,28 +73,15 @@ star_edges::star_edges(const comm::job& j, const lattice::decomposition& cut, co
             const bool by_sign = options.phases[mu] == 1.0; // antiperiodic: the user gave no phase
             const std::string who = "stencil '" + options.name + "': " +
                                     (by_sign ? std::string("antiperiodic in ") + lattice::dimension_name[mu] + ": "
-                                             : text_of(mu, "phase (%g, %g) in %c: "));
+                                             : text_of(asked, mu, "phase (%g, %g) in %c: "));
             if (real_bytes == 0) throw input_error(who + "its fields are not of float or double");
             if (asked[mu].imag() != 0 && s.components % 2 != 0)
                 throw input_error(who + std::to_string(s.components) + " components per site are no pairs (re, im)");
-            if (cut.rank_grid()[mu] == 1 && cut.global()[mu] < s.radius)
-                throw input_error(who + "the lattice has " + std::to_string(cut.global()[mu]) +
-                                  (cut.global()[mu] == 1 ? " site" : " sites") + " there, fewer than the radius, " +
-                                  std::to_string(s.radius));
             for (const side end : {side::low, side::high})
                 if (const lattice::face f{mu, end}; cut.wraps(j.rank(), f))
                     phases[f.index()] = end == side::low ? std::conj(asked[mu]) : asked[mu];
         }
     });
-}
-
-std::uint64_t continue_checksum(std::uint64_t sum, std::span<const std::int32_t> sites,
-                                const source_field& x) noexcept {
-    return checksum_sites(sum, sites, x);
-}
-
-std::vector<std::int32_t> sites_across(const coordinate& extents, lattice::face f, int radius) {
-    return sites_of(layers({{}, extents}, f.opposite(), radius), extents);
 }
 
 star_table::star_table(const coordinate& extents, const std::array<bool, dimensions>& leaves, int radius)

@@ -2,7 +2,8 @@
 #include <halocline/halo/unpacker.hpp>
 
 #include "box_layers.hpp"
-#include "format_conversion.hpp"
+#include "format_checks.hpp"
+#include "format_kernels.hpp"
 #include "message_start.hpp"
 #include "packer_checks.hpp"
 
@@ -195,13 +196,13 @@ void unpacker<T>::decoded(const std::byte* ghosts, std::int64_t first, std::int6
         }
     } else if constexpr (sizeof(T) == 4) {
         alignas(64) float chunk[chunk_reals];
-        const auto inverse = static_cast<float>(1 / options_.scale);
+        const auto scale = static_cast<float>(options_.scale);
         const auto* bits = reinterpret_cast<const std::uint16_t*>(ghosts);
         const std::int64_t step = std::min<std::int64_t>(most_sites, chunk_reals / reals_);
         for (std::int64_t end = 0; first < last; first = end) {
             end = std::min(last, first + step);
-            decode(options_.format, bits + first * reals_, inverse, static_cast<std::size_t>((end - first) * reals_),
-                   chunk);
+            kernels::decode(options_.format, bits + first * reals_, scale,
+                            static_cast<std::size_t>((end - first) * reals_), chunk);
             use(first, end, static_cast<const T*>(chunk));
         }
     }

@@ -42,11 +42,12 @@ struct known_layout {
     std::uint32_t number;
     std::uint64_t fingerprint;
 };
-constexpr known_layout known[]{
-    {1, 0x092f2f302f248ea6},  {2, 0x346c6f79324e38b2},  {3, 0xc5147cec20e3781f},  {4, 0x7a718f2675f72361},
-    {5, 0xee2977c8e55d87ac},  {6, 0x2537bf23d579736c},  {7, 0x1b6a2042a3dd8d51},  {8, 0x48b6b95407b336d7},
-    {9, 0x0da60f27804fbb2d},  {10, 0x10361473e44ff274}, {11, 0x10361473e44ff274}, {12, 0xf667c55988588f9f},
-    {13, 0x877e4399d4832884}, {14, 0x877e4399d4832884}, {15, 0xbdaf1b798b87cc06}, {16, 0xb7b437f7e92a8442}};
+constexpr known_layout known[]{{1, 0x092f2f302f248ea6},  {2, 0x346c6f79324e38b2},  {3, 0xc5147cec20e3781f},
+                               {4, 0x7a718f2675f72361},  {5, 0xee2977c8e55d87ac},  {6, 0x2537bf23d579736c},
+                               {7, 0x1b6a2042a3dd8d51},  {8, 0x48b6b95407b336d7},  {9, 0x0da60f27804fbb2d},
+                               {10, 0x10361473e44ff274}, {11, 0x10361473e44ff274}, {12, 0xf667c55988588f9f},
+                               {13, 0x877e4399d4832884}, {14, 0x877e4399d4832884}, {15, 0xbdaf1b798b87cc06},
+                               {16, 0xb7b437f7e92a8442}, {17, 0xb7b437f7e92a8442}};
 
 std::uint64_t fingerprint_of(std::string_view bytes) { // FNV-1a
     std::uint64_t h = 0xcbf29ce484222325;

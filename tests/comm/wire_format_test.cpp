@@ -71,6 +71,25 @@ TEST(WireFormat, ReadsWhatItWrites) {
     EXPECT_EQ(from_wire<whole>(to_wire(whole())), whole());
 }
 
+struct plain {
+    std::uint32_t a = 0, b = 0;
+    std::uint64_t c = 0;
+};
+struct padded {
+    std::uint32_t a = 0;
+    std::uint64_t c = 0;
+};
+static_assert(travels<plain> && !travels<padded> && !travels<std::string>);
+
+TEST(WireFormat, PassesAStructWithoutFieldsAsItsBytes) {
+    wire_writer w;
+    w.number<std::uint32_t>(1).number<std::uint32_t>(2).number<std::uint64_t>(3);
+    const std::string bytes = w.take();
+
+    EXPECT_EQ(to_wire(plain{1, 2, 3}), bytes);
+    EXPECT_EQ(to_wire(from_wire<plain>(bytes)), bytes);
+}
+
 TEST(WireFormat, LeavesWhatFollowsToItsReader) {
     wire_writer w;
     w.number(1);

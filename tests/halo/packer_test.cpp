@@ -4,6 +4,7 @@
 // edges, half, bfloat16 and their combinations.
 #include "pack_cases.hpp"
 
+#include <halocline/halo/unpacker.hpp>
 #include <halocline_test/worse.hpp>
 
 using namespace halocline_test;
@@ -158,6 +159,29 @@ TEST(Packer, RoundsFormatsToNearestEvenOnEveryTarget) {
             }
             EXPECT_EQ(wrong, 0);
             EXPECT_EQ(wrong_back, 0);
+        }
+    });
+}
+
+// Its float and its double inverse differ: 1 / 1.1F is not the float next to 1 / 1.1. Region plans use the former.
+TEST(Packer, DividesByTheScaleThatItMultipliedWith) {
+    const alone one;
+    constexpr double scale = 1.1;
+    ASSERT_NE(1 / static_cast<float>(scale), static_cast<float>(1 / scale));
+    on_each_simd_target([&] {
+        for (const message_format format : {message_format::half, message_format::bfloat16}) {
+            const packer_options o{.components = 1, .format = format, .scale = scale};
+            const halo::plan plan = one.plan(2);
+            const packer<float> pack(plan, o, one.order);
+            const halo::unpacker<float> unpack(plan, expansion_of(o), one.order);
+            const std::uint16_t bits =
+                format == message_format::half ? reference::half_of(1.F) : reference::bfloat16_of(1.F);
+            std::array<float, 2> back{};
+
+            pack.unpack(std::as_bytes(std::span(&bits, 1)).data(), 0, 1, &back[0]);
+            unpack.expand({3, side::low}, std::as_bytes(std::span(&bits, 1)).data(), 0, 1, &back[1]);
+
+            for (const float value : back) EXPECT_EQ(value, 1 / static_cast<float>(scale));
         }
     });
 }

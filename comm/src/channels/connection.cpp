@@ -78,11 +78,6 @@ namespace {
 /// Numbers of windows of one end.
 struct window_counts {
     std::uint32_t sends = 0, recvs = 0;
-
-    template <class Self, class Pass>
-    static void fields(Self& c, Pass& pass) {
-        pass(c.sends, c.recvs);
-    }
 };
 
 /// The peer's, if they have come; `key`: of the letter.

@@ -22,11 +22,6 @@ struct near_window_card {
     std::uint64_t block = 0; // where it is in the writer's slab
     buffer_place buffer;
     memory_probe::told probe;
-
-    template <class Self, class Pass>
-    static void fields(Self& c, Pass& pass) {
-        pass(c.block, c.buffer, c.probe);
-    }
 };
 
 } // namespace

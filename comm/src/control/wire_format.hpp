@@ -11,7 +11,8 @@
 //     };
 //
 // to_wire() writes them, and from_wire() reads them back. A number travels as its bytes, a string as its length and its
-// text (wire.hpp), a struct with fields() as its fields. sent_as(), counted() and up_to_end() say how others do.
+// text (wire.hpp), a struct with fields() as its fields. sent_as(), counted() and up_to_end() say how others do. A
+// struct of integers without padding needs no fields(): it travels as its bytes.
 #pragma once
 
 #include "wire.hpp"
@@ -32,6 +33,10 @@ template <class T>
 concept has_fields = requires(T& t, any_pass& pass) {
     T::fields(t, pass);
 };
+
+/// By its fields(), or as its bytes, none of which is padding.
+template <class T>
+concept travels = has_fields<T> || std::has_unique_object_representations_v<T>;
 
 /// A number that travels as a T.
 template <class T, class Number>
@@ -141,12 +146,12 @@ class field_reader {
 };
 
 /// Where a struct is a part of a message.
-template <has_fields T>
+template <travels T>
 void write_fields(wire_writer& to, const T& s) {
     field_writer pass(to);
     pass(s);
 }
-template <has_fields T>
+template <travels T>
 [[nodiscard]] T read_fields(wire_reader& from) {
     T s{};
     field_reader pass(from);
@@ -155,13 +160,13 @@ template <has_fields T>
 }
 
 /// Where it is all of a message, or comes first.
-template <has_fields T>
+template <travels T>
 [[nodiscard]] std::string to_wire(const T& s) {
     wire_writer w;
     write_fields(w, s);
     return w.take();
 }
-template <has_fields T>
+template <travels T>
 [[nodiscard]] T from_wire(std::string_view bytes) {
     wire_reader r(bytes);
     return read_fields<T>(r);

@@ -11,6 +11,6 @@ namespace halocline::comm {
 /// Raise it with every change to what one rank writes and another reads: cards and other set-up mail, frames on
 /// sockets and over networks, control lines, labels, rings and records in slabs. comm.layout_test reports every size or
 /// position that has changed.
-inline constexpr std::uint32_t layout_number = 16;
+inline constexpr std::uint32_t layout_number = 17;
 
 } // namespace halocline::comm

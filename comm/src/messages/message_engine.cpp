@@ -289,12 +289,19 @@ status message_engine::look_after_short_wait(int peer, std::uint64_t now) noexce
     return core_.job.check_wait(peer, now, false);
 }
 
-template <class OperationAt>
-void message_engine::try_complete_receives(std::size_t count, OperationAt&& operation_at) noexcept {
-    for (std::size_t i = 0; i < count; ++i)
-        if (const message_operation& o = *operation_at(i); !o.done() && o.state != operation_state::posted) return;
-    for (std::size_t i = 0; i < count; ++i)
-        if (!try_complete_receive(*operation_at(i), patience())) return;
+template <class Request>
+status message_engine::wait_for(std::span<Request> all, until how,
+                                std::optional<std::chrono::nanoseconds> longest) noexcept {
+    const auto needs_progress = [](Request& r) {
+        const message_operation* const o = operation_of(r);
+        return o != nullptr && !o->done() && o->state != operation_state::posted;
+    };
+    if (how == until::all && std::ranges::none_of(all, needs_progress))
+        for (Request& r : all)
+            if (message_operation* const o = operation_of(r); o != nullptr && !try_complete_receive(*o, patience()))
+                break;
+    return wait(
+        all.size(), [&](std::size_t i) { return operation_of(all[i]); }, is_done, how, longest);
 }
 
 status message_engine::wait_one(message_request& r) noexcept {
@@ -305,27 +312,14 @@ status message_engine::wait_one(message_request& r) noexcept {
 
 status message_engine::wait_all(std::span<message_request> all,
                                 std::optional<std::chrono::nanoseconds> longest) noexcept {
-    try_complete_receives(all.size(), [&](std::size_t i) { return &all[i].operation_; });
-    return wait(
-        all.size(), [&](std::size_t i) { return &all[i].operation_; }, is_done, until::all, longest);
+    return wait_for(all, until::all, longest);
 }
 
-status message_engine::wait_all(std::span<message_request* const> all) noexcept {
-    if (std::ranges::find(all, nullptr) != all.end()) {
-        for (message_request* const r : all) // one after another: progress is made on all
-            if (r != nullptr && wait_one(*r) != status::ok) break;
-        return core_.state;
-    }
-    try_complete_receives(all.size(), [&](std::size_t i) { return &all[i]->operation_; });
-    return wait(
-        all.size(), [&](std::size_t i) { return &all[i]->operation_; }, is_done);
-}
+status message_engine::wait_all(std::span<message_request* const> all) noexcept { return wait_for(all, until::all); }
 
 status message_engine::wait_any(std::span<message_request* const> all) noexcept {
     if (std::ranges::all_of(all, [](const message_request* r) { return r == nullptr; })) return core_.state;
-    return wait(
-        all.size(), [&](std::size_t i) { return all[i] != nullptr ? &all[i]->operation_ : nullptr; }, is_done,
-        until::any);
+    return wait_for(all, until::any);
 }
 
 bool message_engine::has_started(const message_operation& o) const noexcept {
@@ -342,7 +336,7 @@ bool message_engine::has_started(const message_operation& o) const noexcept {
 
 status message_engine::start_all(std::span<message_request> all, std::chrono::nanoseconds longest) noexcept {
     return wait(
-        all.size(), [&](std::size_t i) { return &all[i].operation_; },
+        all.size(), [&](std::size_t i) { return operation_of(all[i]); },
         [this](const message_operation& o) { return has_started(o); }, until::all, longest);
 }
 

@@ -84,10 +84,6 @@ class message_engine {
     [[nodiscard]] int patience() const noexcept;
     /// Completes a posted receive as try_receive_immediate() would.  True: it is done.
     bool try_complete_receive(message_operation& r, int patience) noexcept;
-    /// try_complete_receive() for several operations, in this order, unless one is under way otherwise: that one needs
-    /// progress().
-    template <class OperationAt>
-    void try_complete_receives(std::size_t count, OperationAt&& operation_at) noexcept;
     /// Could progress() help a peer? Within a node only if something is under way here, or if a peer has no room.
     [[nodiscard]] bool is_needed() noexcept {
         return core_.owner.under_way > 0 || over_network_ || memory_->bell()->answer();
@@ -109,6 +105,15 @@ class message_engine {
     template <class OperationAt, class IsSettled>
     status wait(std::size_t count, OperationAt&& operation_at, IsSettled&& is_settled, until how = until::all,
                 std::optional<std::chrono::nanoseconds> longest = {}) noexcept;
+    /// Waits for requests, or for those of these pointers that are not null. If for all: begins with
+    /// try_complete_receive() in this order, unless one is under way otherwise: that one needs progress().
+    /// Pre: as wait().
+    template <class Request>
+    status wait_for(std::span<Request> all, until how, std::optional<std::chrono::nanoseconds> longest = {}) noexcept;
+    [[nodiscard]] static message_operation* operation_of(message_request& r) noexcept { return &r.operation_; }
+    [[nodiscard]] static message_operation* operation_of(message_request* r) noexcept {
+        return r != nullptr ? &r->operation_ : nullptr;
+    }
     /// Looks for deaths now and then, because waits that are each too short for that may follow each other.
     status look_after_short_wait(int peer, std::uint64_t now) noexcept;
     /// Has it started, as start_all() means it?

@@ -19,13 +19,8 @@ namespace {
 /// What two ranks of a node tell each other.
 struct near_link_card {
     std::uint64_t bell = 0, link = 0, box = 0; ///< where they are in the writer's slab (message_place)
-    bool in_one_piece = false;
+    std::uint64_t in_one_piece = 0;            ///< or 1
     memory_probe::told probe;
-
-    template <class Self, class Pass>
-    static void fields(Self& c, Pass& pass) {
-        pass(c.bell, c.link, c.box, sent_as<std::uint32_t>(c.in_one_piece), c.probe);
-    }
 };
 
 /// The default for messenger_options::frame_bytes: as much as two copies move during a round trip, which longer
@@ -124,7 +119,7 @@ void message_engine::connect_shm() {
         std::byte* const base = core.peer_base[peer];
         const message_place theirs{reinterpret_cast<message_bell*>(base + card.bell),
                                    reinterpret_cast<link_layout*>(base + card.link),
-                                   reinterpret_cast<outbox*>(base + card.box), card.in_one_piece};
+                                   reinterpret_cast<outbox*>(base + card.box), card.in_one_piece != 0};
         const peer_memory memory(core, peer, card.probe, core_.options.read_processes);
         link_to(peer).shm.emplace(core_, matching_, peer, (*memory_)[i], theirs, memory, receiving, sending);
     }

@@ -22,12 +22,12 @@ network_channel<World, End>::network_channel(World& world, std::pmr::memory_reso
 
 template <class World, class End>
 std::string network_channel<World, End>::card() const {
-    return world().card(*end_);
+    return end_->values.card(world().card(*end_));
 }
 
 template <class World, class End>
 void network_channel<World, End>::connect(const std::string& peer_card) {
-    world().connect(*end_, peer_card);
+    world().connect(*end_, end_->values.take_card(peer_card));
     end_->joined = true;
 }
 

@@ -21,16 +21,6 @@ network_direct_channel<World, End>::network_direct_channel(World& world, std::pm
 }
 
 template <class World, class End>
-std::string network_direct_channel<World, End>::card() const {
-    return this->end_->values.card(base::card());
-}
-
-template <class World, class End>
-void network_direct_channel<World, End>::connect(const std::string& peer_card) {
-    base::connect(this->end_->values.take_card(peer_card));
-}
-
-template <class World, class End>
 bool network_direct_channel<World, End>::freed(std::uint64_t epoch) noexcept {
     End& end = *this->end_;
     if (!end.has(epoch) && !end.error) this->world().poll(end);

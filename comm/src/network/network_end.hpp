@@ -23,15 +23,15 @@
 
 namespace halocline::comm {
 
-/// The card of a direct channel's end.
-struct direct_card {
-    std::string of_channel;           ///< what a channel without values tells
+/// The card of a channel's end.
+struct channel_card {
+    std::string of_world;             ///< what the world tells
     std::uint32_t writes = 0;         ///< that make a message
     std::vector<bulk_ticket> tickets; ///< of the fields that the peer may write
 
     template <class Self, class Pass>
     static void fields(Self& c, Pass& pass) {
-        pass(c.of_channel, c.writes, counted<std::uint32_t>(c.tickets));
+        pass(c.of_world, c.writes, counted<std::uint32_t>(c.tickets));
     }
 };
 
@@ -53,18 +53,18 @@ struct direct_values {
                 parts.push_back({w.field, w.from + start, w.to + start, std::min(largest, w.bytes - start)});
         return parts;
     }
-    /// The card of a channel without these, and how many writes make a message, and where the peer may write.
-    [[nodiscard]] std::string card(const std::string& of_channel) const {
-        direct_card card{of_channel, static_cast<std::uint32_t>(writes.size()), {}};
+    /// The world's card, and how many writes make a message, and where the peer may write.
+    [[nodiscard]] std::string card(const std::string& of_world) const {
+        channel_card card{of_world, static_cast<std::uint32_t>(writes.size()), {}};
         for (const direct_memory::field& f : own) card.tickets.push_back(f.registered->ticket);
         return to_wire(card);
     }
-    /// Takes from the peer's card() what concerns these.  Returns the rest: the channel's.
+    /// Takes from the peer's card() what concerns these.  Returns the rest: the world's.
     [[nodiscard]] std::string take_card(const std::string& peer_card) {
-        auto card = from_wire<direct_card>(peer_card);
+        auto card = from_wire<channel_card>(peer_card);
         writes_in = card.writes;
         theirs = std::move(card.tickets);
-        return std::move(card.of_channel);
+        return std::move(card.of_world);
     }
     [[nodiscard]] const direct_memory::field& source(const direct_write& w) const { return own[own_field + w.field]; }
     [[nodiscard]] const bulk_ticket& target(const direct_write& w) const { return theirs[peer_field + w.field]; }

@@ -28,8 +28,6 @@ class network_window_channel : public network_channel<World, End> {
     /// alternate with the parity of the epoch).  Pre: bytes > 0.  Err: job_error.
     network_window_channel(World& world, std::pmr::memory_resource& memory, int peer, std::uint32_t id, bool sends,
                            std::size_t bytes, std::shared_ptr<const direct_memory> places);
-    [[nodiscard]] std::string card() const;
-    void connect(const std::string& peer_card);
     /// Sender: do all messages go to the same place?  Pre: connect().
     [[nodiscard]] bool has_one_target() const noexcept { return this->end_->values.theirs.size() == 1; }
 

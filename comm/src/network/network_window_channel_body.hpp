@@ -30,16 +30,6 @@ network_window_channel<World, End>::network_window_channel(World& world, std::pm
 }
 
 template <class World, class End>
-std::string network_window_channel<World, End>::card() const {
-    return this->end_->values.card(base::card());
-}
-
-template <class World, class End>
-void network_window_channel<World, End>::connect(const std::string& peer_card) {
-    base::connect(this->end_->values.take_card(peer_card));
-}
-
-template <class World, class End>
 void network_window_channel<World, End>::send_part(std::uint64_t epoch, std::uint64_t start_stamp,
                                                    std::size_t bytes) noexcept {
     End& end = *this->end_;

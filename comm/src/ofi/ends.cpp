@@ -98,13 +98,7 @@ void ofi_world::open_values(ofi_end& e, std::span<const direct_write> writes) {
 namespace {
 
 struct end_card {
-    std::uint32_t id = 0;
-    std::uint64_t key = 0, base = 0;
-
-    template <class Self, class Pass>
-    static void fields(Self& c, Pass& pass) {
-        pass(c.id, c.key, c.base);
-    }
+    std::uint64_t id = 0, key = 0, base = 0;
 };
 
 } // namespace
@@ -113,7 +107,7 @@ std::string ofi_world::card(const ofi_end& e) const { return to_wire(end_card{e.
 
 void ofi_world::connect(ofi_end& e, const std::string& peer_card) {
     const auto theirs = from_wire<end_card>(peer_card);
-    e.peer_id = theirs.id;
+    e.peer_id = static_cast<std::uint32_t>(theirs.id);
     e.peer_key = theirs.key;
     e.peer_base = theirs.base;
     e.greeting_said = true; // the peer's end need not be connected for that

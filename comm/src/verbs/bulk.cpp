@@ -54,11 +54,6 @@ namespace {
 struct bulk_card {
     std::uint32_t queue_pair = 0, first_psn = 0;
     std::size_t piece = 0;
-
-    template <class Self, class Pass>
-    static void fields(Self& c, Pass& pass) {
-        pass(c.queue_pair, c.first_psn, c.piece);
-    }
 };
 
 } // namespace

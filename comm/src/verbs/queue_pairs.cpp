@@ -127,13 +127,8 @@ void verbs_world::port::connect(ibv_qp* queue_pair, int peer, std::uint32_t peer
 namespace {
 
 struct end_card {
-    std::uint32_t queue_pair = 0, first_psn = 0, key = 0;
-    std::uint64_t block = 0; // its address at the writer
-
-    template <class Self, class Pass>
-    static void fields(Self& c, Pass& pass) {
-        pass(c.queue_pair, c.first_psn, c.key, c.block);
-    }
+    std::uint32_t queue_pair = 0, first_psn = 0;
+    std::uint64_t key = 0, block = 0; // its address at the writer
 };
 
 } // namespace
@@ -147,7 +142,7 @@ std::string verbs_world::card(const verbs_end& end) const {
 void verbs_world::connect(verbs_end& end, const std::string& peer_card) {
     connected_end& e = connected(end);
     const auto theirs = from_wire<end_card>(peer_card);
-    e.peer_key = theirs.key;
+    e.peer_key = static_cast<std::uint32_t>(theirs.key);
     e.peer_block = theirs.block;
     port_->connect(e.queue_pair, e.peer, theirs.queue_pair, theirs.first_psn, e.first_psn);
     for (std::uint32_t i = 0; i < 2; ++i) {

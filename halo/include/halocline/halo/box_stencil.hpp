@@ -186,21 +186,15 @@ class box_stencil {
         int updated = every_parity; // of the sites that the loops visit; the others are sent
     };
     static constexpr int every_parity = -1;
-    /// What a checked kernel may read in for_interior().
-    struct any_neighbours {
+    /// What a checked kernel may read.
+    struct readable {
         const box_stencil& s;
-
-        void field(int f) const { (void)s.place_of(f); }
-        void neighbours(int) const {}
-        void reach(const lattice::coordinate& steps) const { s.require_reach(steps); }
-    };
-    /// What it may read in for_boundary().
-    struct fresh_neighbours {
-        const box_stencil& s;
+        bool ghosts;                   // for_boundary() reads some
         std::vector<bool> are_fresh{}; // by field
 
         void field(int f) const { (void)s.place_of(f); }
         void neighbours(int f) {
+            if (!ghosts) return;
             are_fresh.resize(s.fields_->size());
             if (!are_fresh[f]) s.require_fresh(f);
             are_fresh[f] = true;
@@ -215,8 +209,8 @@ class box_stencil {
         for_boundary(kernel);
     }
     /// A member's rows of these parts.
-    template <class Kernel, class Require>
-    void visit(std::span<const lattice::box> parts, Kernel& kernel, Require&& require, team t) const;
+    template <class Kernel>
+    void visit(std::span<const lattice::box> parts, Kernel& kernel, readable require, team t) const;
     template <class Kernel>
     void visit(const lattice::box& part, Kernel& kernel, team t) const;
     [[nodiscard]] static std::unique_ptr<field_list> made(const comm::job& j, const lattice::box& grown,
@@ -480,10 +474,10 @@ void box_stencil<T, Components>::visit(const lattice::box& part, Kernel& kernel,
 }
 
 template <class T, int Components>
-template <class Kernel, class Require>
-void box_stencil<T, Components>::visit(std::span<const lattice::box> parts, Kernel& kernel, Require&& require,
+template <class Kernel>
+void box_stencil<T, Components>::visit(std::span<const lattice::box> parts, Kernel& kernel, readable require,
                                        team t) const {
-    using checked = checked_box_neighbourhood<T, Components, std::remove_reference_t<Require>>;
+    using checked = checked_box_neighbourhood<T, Components, readable>;
     std::span<const T* const> read(sets_[set_].values);
     if (sets_[set_].updated != every_parity) read = {}; // the kernel may write the field
     visit_with_checks<Components>(
@@ -534,7 +528,7 @@ void box_stencil<T, Components>::for_interior(Kernel&& kernel, team t) const {
     (void)*fields_; // throws if it was moved from
     if (source_ < 0) throw error(named() + "for_interior() before start(): of which field?");
     require_same_values();
-    visit(std::span(&parts_.interior, 1), kernel, any_neighbours{*this}, t);
+    visit(std::span(&parts_.interior, 1), kernel, {*this, false}, t);
 }
 
 template <class T, int Components>
@@ -549,7 +543,7 @@ void box_stencil<T, Components>::for_boundary(Kernel&& kernel, team t) const {
         if (const std::string why = plan_now().why_stale(set.binding); !why.empty())
             throw error(named() + "stale ghosts of field" + (set.values.size() == 1 ? " " : "s ") + text_of(set) +
                         ": " + why + "; call " + call_of(set) + " and finish()");
-    visit(parts_.boundary, kernel, fresh_neighbours{*this}, t);
+    visit(parts_.boundary, kernel, {*this, true}, t);
 }
 
 } // namespace halocline::halo

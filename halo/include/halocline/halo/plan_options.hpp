@@ -37,6 +37,8 @@ struct plan_options {
     /// Also exchange periodic dimensions that are not cut, with this rank itself. Otherwise they have no ghosts, and
     /// the caller wraps around locally.
     bool self_exchange = false;
+    /// The same for single dimensions.
+    std::array<bool, lattice::dimensions> self_exchange_along{};
     /// Sends only the sites (global coordinates) for which this is true, for example one colour of blocks. Both ends of
     /// each message compare what they chose when the plan is made.
     std::function<bool(const lattice::coordinate& global_site)> select{};

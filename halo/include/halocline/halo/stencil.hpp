@@ -53,7 +53,8 @@ struct stencil_options {
     std::array<lattice::boundary, lattice::dimensions> boundaries{};
     /// Twisted boundaries: beyond the upper edge of the lattice the field continues as phase * field, beyond the lower
     /// edge as conj(phase) * field. Unless a phase is real, components are pairs (re, im). An antiperiodic boundary
-    /// also changes the sign. Where a phase is not 1, no wrap is local: sites near the edge belong to for_boundary().
+    /// also changes the sign. Where a phase is not 1, no wrap is local: a dimension that is not cut is exchanged with
+    /// this rank itself, and sites near the edge belong to for_boundary().
     boundary_phases phases{1, 1, 1, 1};
     /// Exchanges periodic dimensions that are not cut with this rank itself, instead of wrapping around locally (for
     /// tests).
@@ -67,21 +68,21 @@ struct stencil_options {
     check_level checks = default_checks();
 };
 
+/// Collective. In which dimensions the field is multiplied by a phase at the edge.
+/// Err: error on every rank: phases or formats that differ between ranks.
+std::array<bool, lattice::dimensions> agreed_twists(const comm::job& j, const stencil_options& options);
+
 /// What a stencil does at the ends of the dimensions.
 struct star_edges {
     /// Collective. s.components: its reals. real_bytes: of one, 4 if they are float, 8 if double, 0 for anything else.
-    /// Err: on every rank: input_error: phases, formats or types of fields (float, double, others) that differ between
-    ///      ranks, a format that does not fit the fields, a phase that does not fit the components, a dimension shorter
-    ///      than the radius, or 2^31 sites or more behind a face.
+    /// Err: on every rank: input_error: a format that does not fit the fields, a phase that is not finite or does not
+    ///      fit them, or 2^31 sites or more behind a face.
     star_edges(const comm::job& j, const lattice::decomposition& cut, const stencil_options& options, star s,
                std::size_t real_bytes);
 
     std::array<bool, lattice::dimensions> leaves{};            ///< does a box leave itself (see star_table)?
     std::array<std::complex<double>, lattice::faces> phases{}; ///< of the field behind each face of this rank
 };
-
-/// Continues the checksum `sum` over the values of these sites.
-std::uint64_t continue_checksum(std::uint64_t sum, std::span<const std::int32_t> sites, const source_field& x) noexcept;
 
 /// A stencil on fields of this rank's box, with its halo plan:
 ///
@@ -109,7 +110,7 @@ class stencil {
     /// Err: as halo::plan; on every rank: input_error for phases, formats or types of reals (float, double, others) that
     ///      differ between ranks, for half or bfloat16 where the reals are not float, a scale that packers refuse, for a
     ///      phase or an antiperiodic boundary where they are not float or double, or which is not real where the number
-    ///      of reals is odd, or in a dimension that is shorter than the radius; for 2^31 sites or more behind a face.
+    ///      of reals is odd; for 2^31 sites or more behind a face.
     stencil(const comm::job& j, const lattice::decomposition& cut, const stencil_options& options = {});
 
     /// A field of zeros for this stencil: lexicographic, without ghosts. In `&job.memory()`, the slab, receivers that
@@ -196,14 +197,12 @@ class stencil {
     }
     [[nodiscard]] static std::shared_ptr<const lattice::site_order> made_order(const comm::job& j,
                                                                                const lattice::box& local);
-    [[nodiscard]] static plan_options options_of_plan(const stencil_options& options,
+    [[nodiscard]] static plan_options options_of_plan(const comm::job& j, const stencil_options& options,
                                                       std::shared_ptr<const lattice::site_order> order);
     /// Where for_boundary() reads.
     [[nodiscard]] typename loops::sources sources() const;
     /// Fills completed_.
     void complete_ghosts() noexcept;
-    /// The checksum of the sites that complete_ghosts() takes from the field itself; 0 if checks are below normal.
-    [[nodiscard]] std::uint64_t checksum_across() const noexcept;
     /// Err: error if the source was marked or written since start().
     void require_fresh() const;
     /// Err: error if the field that was started has other values now: it was swapped, or assigned to.
@@ -213,11 +212,10 @@ class stencil {
     /// phase, or the message is rounded.
     struct completed_layers {
         std::complex<double> phase = 1;
-        std::vector<std::int32_t> sites; // that continue there, if no message brings them
-        std::vector<T> values;           // in message order; none: the message's own are read
+        std::vector<T> values; // in message order; none: the message's own are read
     };
     // What lies behind face i, for for_boundary(): completed_[i].values, or if there are none the plan's message, or if
-    // there is none outside_[i]. completed_[i].sites only if no message comes through that face.
+    // there is none outside_[i].
     lattice::box local_;
     checked_pointer<std::shared_ptr<const lattice::site_order>> order_;
     plan plan_;
@@ -230,13 +228,12 @@ class stencil {
     team_value<const T*> values_;                        // its values
     team_value<std::uint64_t> epoch_ = 1;                // the exchange that brings its ghosts
     team_value<std::uint64_t> completed_epoch_;          // the last one whose ghosts complete_ghosts() has seen to
-    std::uint64_t across_ = 0;                           // checksum_across() when it was started
 };
 
 template <class T, star Star>
 stencil<T, Star>::stencil(const comm::job& j, const lattice::decomposition& cut, const stencil_options& options)
     : local_(cut.local_box(std::min(j.rank(), cut.ranks() - 1))), // the plan refuses a job of another size
-      order_("a stencil", made_order(j, local_)), plan_(j, cut, options_of_plan(options, order_.pointer())),
+      order_("a stencil", made_order(j, local_)), plan_(j, cut, options_of_plan(j, options, order_.pointer())),
       edges_(j, cut, options, {Star.radius, reals}, std::is_floating_point_v<real> ? sizeof(real) : 0),
       table_(local_.extents, edges_.leaves, Star.radius) {
     if (options.format != message_format::as_stored) // so the reals are float
@@ -250,7 +247,6 @@ stencil<T, Star>::stencil(const comm::job& j, const lattice::decomposition& cut,
         if (is_twisted || (has_message && rounding_)) {
             completed_[i].phase = edges_.phases[i];
             completed_[i].values.resize(values);
-            if (!has_message) completed_[i].sites = sites_across(local_.extents, f, Star.radius);
         } else if (edges_.leaves[f.mu] && !has_message) {
             outside_[i].resize(values);
         }
@@ -265,7 +261,7 @@ std::shared_ptr<const lattice::site_order> stencil<T, Star>::made_order(const co
 }
 
 template <class T, star Star>
-plan_options stencil<T, Star>::options_of_plan(const stencil_options& options,
+plan_options stencil<T, Star>::options_of_plan(const comm::job& j, const stencil_options& options,
                                                std::shared_ptr<const lattice::site_order> order) {
     constexpr int r = Star.radius;
     return {.name = options.name,
@@ -275,6 +271,7 @@ plan_options stencil<T, Star>::options_of_plan(const stencil_options& options,
             .element =
                 options.format == message_format::as_stored ? comm::element_type_of<real>() : comm::element_type{},
             .self_exchange = options.self_exchange,
+            .self_exchange_along = agreed_twists(j, options),
             .select = {},
             .order = std::move(order),
             .checks = options.checks};
@@ -289,35 +286,16 @@ void stencil<T, Star>::complete_ghosts() noexcept {
             const auto count = static_cast<std::int64_t>(layers.values.size()) * lattice::reals_of<T>;
             const face f = lattice::face_of(i);
             real* const values = reinterpret_cast<real*>(layers.values.data());
-            const real* from = values;
-            for (std::size_t k = 0; k < layers.sites.size(); ++k)
-                std::copy_n(values_ + std::int64_t{layers.sites[k]} * Star.components, Star.components,
-                            layers.values.data() + k * Star.components);
-            if (layers.sites.empty()) {
-                if constexpr (std::is_same_v<real, float>)
-                    if (rounding_) rounding_->unpack(plan_.ghost(f), 0, count / reals, values);
-                if (!rounding_) from = plan_.ghosts<real>(f).data();
-            }
+            if constexpr (std::is_same_v<real, float>)
+                if (rounding_) rounding_->unpack(plan_.ghost(f), 0, count / reals, values);
+            const real* const from = rounding_ ? values : plan_.ghosts<real>(f).data();
             if (layers.phase != 1.0) multiply(from, values, count, layers.phase);
         }
 }
 
 template <class T, star Star>
-std::uint64_t stencil<T, Star>::checksum_across() const noexcept {
-    std::uint64_t sum = 0;
-    if (plan_.options().checks >= check_level::normal)
-        for (const completed_layers& layers : completed_)
-            sum = continue_checksum(sum, layers.sites, source_at(values_));
-    return sum;
-}
-
-template <class T, star Star>
 void stencil<T, Star>::require_fresh() const {
     source_ != nullptr ? plan_.require_fresh(*source_) : plan_.require_fresh(source_at(values_));
-    if (checksum_across() != across_)
-        throw error(
-            "stencil '" + plan_.options().name +
-            "': stale ghosts: the field was written since start(), at an edge where it is multiplied by a phase");
 }
 
 template <class T, star Star>
@@ -366,8 +344,6 @@ template <class X>
 void stencil<T, Star>::start_of(const X& u, const T* values, team t) {
     values_ = values;
     epoch_ = plan_.epoch() + 1;
-    if (t.index == 0) across_ = checksum_across();
-
     if constexpr (std::is_same_v<real, float>)
         if (rounding_) return plan_.start(rounding_->of(u), t);
     plan_.start(u, t);

@@ -45,8 +45,6 @@ class network_direct_channel : public network_channel<World, End> {
     network_direct_channel(World& world, std::pmr::memory_resource& memory, std::size_t index, int peer,
                            std::uint32_t plan_id, std::span<const direct_write> writes,
                            std::shared_ptr<const direct_memory> fields);
-    [[nodiscard]] std::string card() const;
-    void connect(const std::string& peer_card);
 
     std::byte* target(std::uint64_t) = delete; // there are no slots for values
     const std::byte* received(std::uint64_t) = delete;

@@ -29,6 +29,8 @@ class path_watch {
     /// asked for never changes (claims_only()). No line is ever claimed where that does not pay.
     path_watch(const comm::costs& c, const comm::written_lines& lines, bool streamed);
     static path_watch claims_only(const comm::costs& c);
+    /// Decides whether the cores are far apart: streamed() while they are.  Pre: c was measured.
+    static path_watch of_distance(const comm::costs& c);
     /// Watches nothing: the message always goes through the cache, its lines claimed if that pays on this machine.
     static path_watch always_cached(const comm::costs& c) noexcept;
     /// The message is always streamed.
@@ -68,6 +70,8 @@ class path_watch {
     }
     /// comm::streaming_bounds::describe(); "" if the path never changes.
     [[nodiscard]] std::string describe() const { return bounds_.describe(); }
+    /// describe() without "streamed", for what follows the distance.
+    [[nodiscard]] std::string describe_times() const { return bounds_.describe_times(); }
 
   private:
     static std::uint64_t least_claimed_ticks(const comm::costs& c);

@@ -150,10 +150,9 @@ class plan_core {
     template <class Fill>
     bool start_with(Fill&& fill, team t, packing whose = packing::by_share,
                     const comm::joint_source* source = nullptr) noexcept;
-    /// start_with() that lets receivers help if both ends copy messages: offer(source) says where what fill copies lies,
-    /// or returns false if they can't be told.
-    template <class Fill, class Offer>
-    bool start_offering(Fill& fill, team t, Offer&& offer) noexcept;
+    /// start_with() that copies the fields xs, source(x), and lets receivers help if both ends copy messages.
+    template <class X, class Source>
+    bool start_copying(std::span<X> xs, team t, Source&& source) noexcept;
     /// start_with() for a member of a team of several.
     template <class Fill>
     bool start_as_member(Fill&& fill, team t, packing whose, std::uint64_t stamp) noexcept;

@@ -102,11 +102,21 @@ bool plan_core::start_with(Fill&& fill, team t, packing whose, const comm::joint
     return true;
 }
 
-template <class Fill, class Offer>
-bool plan_core::start_offering(Fill& fill, team t, Offer&& offer) noexcept {
+template <class X, class Source>
+bool plan_core::start_copying(std::span<X> xs, team t, Source&& source) noexcept {
+    const auto fill = [&](std::size_t message, std::byte* target, std::int64_t first, std::int64_t last) noexcept {
+        const message_writer& writer = writers_[message];
+        std::uint64_t sum = 0;
+        for (std::size_t f = 0; f < xs.size(); ++f) sum += writer.write(source(xs[f]), f, first, last, target);
+        return sum;
+    };
     if (!joint_.any() || t.size > 1) return start_with(fill, t); // a team's members copy together already
-    comm::joint_source source;
-    return start_with(fill, t, packing::by_share, offer(source) ? &source : nullptr);
+    comm::joint_source offered;
+    const bool all = std::ranges::all_of(xs, [&](const X& x) {
+        const source_field s = source(x);
+        return joint_.add(offered, s, is_prepared_for(s.order));
+    });
+    return start_with(fill, t, packing::by_share, all ? &offered : nullptr);
 }
 
 template <class Fill>
@@ -161,19 +171,7 @@ void plan_core::start(std::span<X> xs, team t) noexcept {
     for (const X& x : xs)
         if (const source_field source = source_of(x); !accepted_.fits(source)) return refuse_fields(xs.size(), &source);
     if (!accepted_.fits(xs.size())) return refuse_fields(xs.size(), nullptr);
-    const auto fill = [&](std::size_t message, std::byte* target, std::int64_t first, std::int64_t last) noexcept {
-        const message_writer& writer = writers_[message];
-        std::uint64_t sum = 0;
-        for (std::size_t f = 0; f < xs.size(); ++f) sum += writer.write(source_of(xs[f]), f, first, last, target);
-        return sum;
-    };
-    const bool started = start_offering(fill, t, [&](comm::joint_source& offered) {
-        return std::ranges::all_of(xs, [&](const X& x) {
-            const source_field source = source_of(x);
-            return joint_.add(offered, source, is_prepared_for(source.order));
-        });
-    });
-    if (!started || t.index != 0) return;
+    if (!start_copying(xs, t, [](const X& x) { return source_of(x); }) || t.index != 0) return;
     note_sent(xs, 0);
     order_prepared_ = is_prepared_for(source_of(xs.front()).order);
 }

@@ -39,6 +39,24 @@ struct site_list {
     std::int64_t site_bytes = 0;
 };
 
+namespace kernels {
+
+/// Copies sites [first, last) of a list from one storage to another.
+using site_kernel = void (*)(const site_list& list, const std::byte* from, std::byte* to, std::int64_t first,
+                             std::int64_t last);
+
+/// Those for lists of one kind, chosen with the list, so that a copy is one indirect call.
+struct table {
+    std::array<site_kernel, 3> copy{};   ///< components of 2, 4, 8 bytes
+    std::array<site_kernel, 3> groups{}; ///< copy of lists that have groups; null: no lanes
+    site_kernel stream = nullptr;        ///< copy that bypasses the cache; null: the list has no runs
+    std::array<site_kernel, 2> add{};    ///< float, double
+    /// For a single run; null: the list has no runs.
+    void (*run)(const std::byte* from, std::byte* to, std::size_t bytes) = nullptr;
+};
+
+} // namespace kernels
+
 class site_copy {
   public:
     site_copy() = default;
@@ -58,13 +76,13 @@ class site_copy {
     /// Cost: an indirect call, one read and one write of the bytes, and visits(first, last).
     void copy(const std::byte* from, std::byte* to, const site_shape& shape, std::int64_t first,
               std::int64_t last) const noexcept {
-        if (run_ != nullptr) {
+        if (kernels_.run != nullptr) {
             const auto bytes = static_cast<std::int64_t>(shape.bytes());
-            return run_(from + (run_from_ + first) * bytes, to + (run_to_ + first) * bytes,
-                        static_cast<std::size_t>((last - first) * bytes));
+            return kernels_.run(from + (run_from_ + first) * bytes, to + (run_to_ + first) * bytes,
+                                static_cast<std::size_t>((last - first) * bytes));
         }
-        const auto& kernels = is_by_group(first, last) ? copy_groups_ : copy_;
-        kernels[width_index(shape.component_bytes)](list(shape), from, to, first, last);
+        const auto& copies = is_by_group(first, last) ? kernels_.groups : kernels_.copy;
+        copies[width_index(shape.component_bytes)](list(shape), from, to, first, last);
     }
     /// Number of entries of the list that copy() of these sites reads, if it has lanes: at most twice the sites,
     /// whatever part of the list they are.
@@ -77,27 +95,26 @@ class site_copy {
     /// copy() that bypasses the cache (comm/stream_bytes.hpp): the caller calls finish_streams().  Pre: streams().
     void stream(const std::byte* from, std::byte* to, const site_shape& shape, std::int64_t first,
                 std::int64_t last) const noexcept {
-        stream_(list(shape), from, to, first, last);
+        kernels_.stream(list(shape), from, to, first, last);
     }
     /// Claims each cache line that copy() of the same sites is going to fill (claim_lines.hpp). Does nothing if sites
     /// go one by one to scattered places or lanes: there the look-up costs what claiming gains.
     void claim(std::byte* to, const site_shape& shape, std::int64_t first, std::int64_t last) const noexcept;
     /// True for lists of runs, the only ones that can be streamed.
-    [[nodiscard]] bool streams() const { return stream_ != nullptr; }
+    [[nodiscard]] bool streams() const { return kernels_.stream != nullptr; }
     /// What stream() of all sites writes to a storage that starts `offset` bytes after the start of a cache line. A
     /// line in which one run ends and the next begins counts once, as partly filled.  Pre: streams().  Cost: O(runs).
     [[nodiscard]] comm::written_lines lines(std::size_t offset, const site_shape& shape) const;
     /// to[...] += from[...], in the order of the list.  Pre: shape.kind is float32 or float64.
     void add(const std::byte* from, std::byte* to, const site_shape& shape, std::int64_t first,
              std::int64_t last) const noexcept {
-        add_[shape.kind == scalar::float64](list(shape), from, to, first, last);
+        kernels_.add[shape.kind == scalar::float64](list(shape), from, to, first, last);
     }
     void add(const std::byte* from, std::byte* to, const site_shape& shape) const noexcept {
         add(from, to, shape, 0, sites_);
     }
 
   private:
-    using kernel = void (*)(const site_list&, const std::byte*, std::byte*, std::int64_t, std::int64_t);
     /// Groups hold sites from all parts of the list, so each part takes a look at all groups. Without groups a site
     /// takes about twice as long.
     [[nodiscard]] bool is_by_group(std::int64_t first, std::int64_t last) const noexcept {
@@ -118,21 +135,16 @@ class site_copy {
     }
 
     // Either strips_ lists all sites, or from_ and to_ do (an empty one means 0, 1, 2, …). Strips only without lanes.
-    // groups_ only if one side has 4 lanes or more and the other 1, and few lanes are idle. run_ only if strips_ is one
-    // run.
+    // groups_ only if one side has 4 lanes or more and the other 1, and few lanes are idle. kernels_.run only if strips_
+    // is one run: all sites follow each other on both sides, as a face across the last dimension.
     std::int64_t sites_ = 0, runs_ = 0;
-    /// Set if all sites follow each other on both sides, without lanes: a face across the last dimension.
-    void (*run_)(const std::byte* from, std::byte* to, std::size_t bytes) = nullptr;
-    std::int64_t run_from_ = 0, run_to_ = 0; // positions of its first site
+    std::int64_t run_from_ = 0, run_to_ = 0; // positions of that run's first site
+    kernels::table kernels_;
     std::vector<site_strip> strips_;
     std::vector<std::int32_t> from_, to_; // positions
     std::vector<std::int32_t> groups_;    // as site_list::groups
     std::int64_t group_count_ = 0;
     int from_lanes_ = 1, to_lanes_ = 1;
-    std::array<kernel, 3> copy_{}; // by bytes per component; chosen with the list, so that a copy is one indirect call
-    std::array<kernel, 3> copy_groups_{}; // for large parts of the list, if it has groups
-    kernel stream_ = nullptr;
-    std::array<kernel, 2> add_{}; // float, double
 };
 
 } // namespace halocline::halo

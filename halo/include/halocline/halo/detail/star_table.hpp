@@ -79,7 +79,4 @@ class star_table {
     std::vector<place> places_;
 };
 
-/// The sites of a box that lie behind its face f if it closes on itself: `radius` layers, in message order.
-std::vector<std::int32_t> sites_across(const lattice::coordinate& extents, lattice::face f, int radius);
-
 } // namespace halocline::halo

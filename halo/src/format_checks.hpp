@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Formats of messages and phases of their sites: converting reals to 16 bits and back, texts, and checks.
+// Formats of messages and phases of their sites: texts and checks.
 #pragma once
-
-#include "format_kernels.hpp"
 
 #include <halocline/base/enumerators.hpp>
 #include <halocline/base/error.hpp>
@@ -13,7 +11,6 @@
 #include <cmath>
 #include <complex>
 #include <cstddef>
-#include <cstdint>
 #include <cstdio>
 #include <limits>
 #include <string>
@@ -22,22 +19,6 @@ namespace halocline::halo {
 
 /// Number of reals converted together, on the stack; a site must fit.
 inline constexpr int chunk_reals = 2048;
-
-/// Pre: format is half or bfloat16.
-inline void encode(message_format format, const float* from, float scale, std::size_t count,
-                   std::uint16_t* to) noexcept {
-    if (format == message_format::half)
-        kernels::to_half(from, scale, count, to);
-    else
-        kernels::to_bfloat16(from, scale, count, to);
-}
-inline void decode(message_format format, const std::uint16_t* from, float scale, std::size_t count,
-                   float* to) noexcept {
-    if (format == message_format::half)
-        kernels::from_half(from, scale, count, to);
-    else
-        kernels::from_bfloat16(from, scale, count, to);
-}
 
 /// Err: input_error, beginning with `who`: another format, a scale that floats can't be multiplied with and divided by.
 inline void check_format(const std::string& who, message_format format, double scale) {
