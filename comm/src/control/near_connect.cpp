@@ -161,7 +161,6 @@ class socket_plane::near_connector {
     const char* operation_ = connecting;
     bool must_retry_ = false;          // the kernel refused something for now
     std::vector<bool> said_, mapped_;  // by link: is this rank's hello sent, and is the peer's slab mapped?
-    std::vector<bool> ended_;          // by link: has wait_for_events() seen its process end?
     std::vector<descriptor> accepted_; // their ranks are not known yet
     std::vector<pollfd> polled_;       // the listener, the accepted ones, sockets that await a hello, processes
 };
@@ -169,7 +168,7 @@ class socket_plane::near_connector {
 socket_plane::near_connector::near_connector(socket_plane& plane, unix_listener own,
                                              const std::vector<peer_address>& peers, const std::string& secret)
     : plane_(plane), core_(plane.core_), listener_(std::move(own)), peers_(peers), said_(plane.links_.size(), false),
-      mapped_(plane.links_.size(), false), ended_(plane.links_.size(), false) {
+      mapped_(plane.links_.size(), false) {
     mine_.rank = plane.rank_;
     std::copy_n(secret.begin(), std::min(secret.size(), mine_.secret.size()), mine_.secret.begin());
 }
@@ -251,14 +250,9 @@ void socket_plane::near_connector::wait_for_events() {
     for (const descriptor& v : accepted_) polled_.push_back({v.fd(), POLLIN, 0});
     for (const link& l : plane_.links_)
         if (awaits_hello(l)) polled_.push_back({l.socket.fd(), POLLIN, 0});
-    const std::size_t processes = polled_.size();
-    const auto is_watched = [this](const link& l) { return l.process && !is_done(l); };
     for (const link& l : plane_.links_)
-        if (is_watched(l)) polled_.push_back({l.process.fd(), POLLIN, 0});
+        if (l.process && !is_done(l)) polled_.push_back({l.process.fd(), POLLIN, 0});
     poll(polled_.data(), polled_.size(), must_retry_ ? retry_ms : look_ms);
-    const pollfd* of_process = polled_.data() + processes;
-    for (const link& l : plane_.links_)
-        if (is_watched(l)) ended_[index(l)] = of_process++->revents != 0;
 }
 
 bool socket_plane::near_connector::is_from_job(const greeting& theirs) const {
@@ -316,7 +310,7 @@ void socket_plane::near_connector::accept_all() {
 
 void socket_plane::near_connector::look_for_dead() {
     for (const link& l : plane_.links_)
-        if (!is_done(l) && (l.process ? ended_[index(l)] : has_ended(l))) died(l, l.process ? "" : how_missed(l));
+        if (!is_done(l) && has_ended(l)) died(l, l.process ? "" : how_missed(l));
 }
 
 bool socket_plane::near_connector::has_ended(const link& l) const {
