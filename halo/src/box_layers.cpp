@@ -94,12 +94,15 @@ void check_cut(const cut_check& options, const lattice::decomposition& cut, int 
             for_each_extent_along(cut, mu, [&](int source, int extent) {
                 // `source` fills the ghosts behind f of the rank behind its own opposite face.
                 if (is_exchanged(cut, options, source, f.opposite()) && width > extent)
-                    throw input_error(
-                        who + "ghost width " + std::to_string(width) + " behind " + lattice::to_string(f) +
-                        " is wider than the local box of rank " + std::to_string(source) + ", " +
-                        lattice::to_string(cut.local_box(source).extents) + " with " + std::to_string(extent) + " in " +
-                        lattice::dimension_name[mu] + "; cut " + lattice::dimension_name[mu] +
-                        " over fewer ranks or make it " + std::to_string(extent) + " or less");
+                    throw input_error(who + "ghost width " + std::to_string(width) + " behind " +
+                                      lattice::to_string(f) + " is wider than the local box of rank " +
+                                      std::to_string(source) + ", " +
+                                      lattice::to_string(cut.local_box(source).extents) + " with " +
+                                      std::to_string(extent) + " in " + lattice::dimension_name[mu] + "; " +
+                                      (cut.rank_grid()[mu] > 1
+                                           ? std::string("cut ") + lattice::dimension_name[mu] + " over fewer ranks or "
+                                           : std::string()) +
+                                      "make it " + std::to_string(extent) + " or less");
             });
         }
     }

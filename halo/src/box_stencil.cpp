@@ -2,6 +2,7 @@
 #include <halocline/halo/box_stencil.hpp>
 
 #include "box_layers.hpp"
+#include "format_checks.hpp"
 
 #include <algorithm>
 
@@ -69,6 +70,7 @@ box_parts parts_of(const comm::job& j, const lattice::decomposition& cut, const 
     j.collectively([&] {
         check_cut({.who = who, .widths = options.widths, .boundaries = options.boundaries, .self_exchange = true}, cut,
                   j.ranks());
+        check_phases_finite(who, options.phases);
         if (options.fields < 1) throw input_error(who + std::to_string(options.fields) + " fields: must be 1 or more");
         for (const std::vector<int>& set : options.together) check_set(who, set, options.fields);
         for (int mu = 0; mu < dimensions && options.in_place; ++mu)

@@ -225,6 +225,67 @@ TEST(BoxStencil, CatchesAKernelThatReachesBeyondTheWidths) {
     EXPECT_NE(said({0, -1, 0, 0}), "accepted");
 }
 
+TEST(BoxStencil, CatchesAKernelThatReadsWhatNoFaceBrings) {
+    const comm::job j = comm::job::single(small_job());
+    halo::box_stencil<double> s(j, decomposition::even({6, 4, 1, 1}, {1, 1, 1, 1}),
+                                {.shape = halo::shell::faces, .checks = check_level::normal});
+    const auto said = [&](const coordinate& steps) {
+        s.start(0);
+        s.finish_or_throw();
+        return refusal<error>([&] { s.for_boundary(halo::sequential([&](const auto& n) { (void)n.at(steps); })); });
+    };
+    EXPECT_EQ(said({0, 1, 0, 0}), "accepted");
+    EXPECT_EQ(said({1, 0, 1, 1}), "accepted"); // z and t have one site, without ghosts
+    EXPECT_EQ(said({1, -1, 0, 0}),
+              "stencil 'stencil': the kernel reads a site 1.-1.0.0 away, along several dimensions: "
+              "with shape faces no exchange brings it; shell::box has such sites");
+}
+
+TEST(BoxStencil, CatchesAKernelThatReadsWhatIsUpdatedInPlace) {
+    const comm::job j = comm::job::single(small_job());
+    halo::box_stencil<double> s(j, decomposition::even({6, 4, 1, 4}, {1, 1, 1, 1}),
+                                {.in_place = true, .checks = check_level::normal});
+    const auto said = [&](const coordinate& steps, int field) {
+        s.start_in_place(0, 1);
+        const auto kernel = halo::sequential([&](const auto& n) { (void)(n.at(steps) + n.of(field).at(steps)); });
+        const std::string text = refusal<error>([&] { s.for_interior(kernel); });
+        s.finish_or_throw();
+        return text;
+    };
+    EXPECT_EQ(said({0, 0, 0, 0}, 0), "accepted");
+    EXPECT_EQ(said({0, 1, 1, 0}, 0), "accepted");
+    EXPECT_EQ(said({1, -1, 0, 1}, 0), "accepted");
+    EXPECT_EQ(said({1, 1, 0, 0}, 0),
+              "stencil 'stencil': the kernel reads a site 1.1.0.0 away, an even number of steps: in "
+              "place that is a site that is updated, too");
+    s.start(1);
+    s.finish_or_throw();
+    s.start_in_place(0, 1); // another field is not updated
+    EXPECT_EQ(refusal<error>([&] { s.for_interior([](const auto& n) {
+                                       (void)n.of(1).at({1, 1, 0, 0});
+                                   }); }),
+              "accepted");
+    s.finish_or_throw();
+}
+
+TEST(BoxStencil, CatchesAFieldOfASetThatWasSwappedTooEarly) {
+    const comm::job j = comm::job::single(small_job());
+    halo::box_stencil<double> s(j, decomposition::even({6, 4, 1, 1}, {1, 1, 1, 1}),
+                                {.fields = 4, .together = {{0, 1}}});
+    const auto reads = [](const auto& n) { (void)n.of(1).here(); };
+    s.start({0, 1});
+    s.field(2).swap(s.field(3)); // not started
+    s.for_interior(reads);
+    s.field(1).swap(s.field(2));
+    EXPECT_EQ(refusal<error>([&] { s.for_interior(reads); }),
+              "stencil 'stencil': field 1 was swapped or replaced since start()");
+    s.finish_or_throw();
+    EXPECT_EQ(refusal<error>([&] { s.for_boundary(reads); }),
+              "stencil 'stencil': field 1 was swapped or replaced since start()");
+    s.field(1).swap(s.field(2));
+    s.for_boundary(reads);
+}
+
 TEST(BoxStencil, RunsTheKernelOfAStar) {
     const decomposition cut({7, 5, 4, 6}, {{{0, 7}, {0, 3, 5}, {0, 4}, {0, 2, 6}}});
     run(4, [&](const comm::job& j) {
@@ -409,8 +470,8 @@ TEST(BoxStencil, CatchesStaleGhostsInAnyOfSeveralFields) {
     EXPECT_NE(told(reads(1)).find("ghosts were written since"), std::string::npos);
     start({0, 1});
     EXPECT_EQ(told([&](const auto& n) { s.field(1).at(n.index(), 0) = 2; }),
-              "stencil 's': the kernel wrote one of the fields that it reads, which are being exchanged, at index " +
-                  std::to_string(s.index({0, 0, 0, 0})) + "; it must write another field");
+              "stencil 's': the kernel wrote one of the fields that it reads, which are being exchanged, at site "
+              "0.0.0.0; it must write another field");
 }
 
 TEST(BoxStencil, SendsSetsOfFieldsThatWereSwapped) {
@@ -672,8 +733,8 @@ TEST(BoxStencil, TellsOfAKernelThatWritesTheFieldThatItReadsIfChecksAreNormal) {
         const auto told = [&](const coordinate& site) {
             return level == check_level::light ? "accepted"
                                                : "stencil 's': the kernel wrote the field that it reads, which is "
-                                                 "being exchanged, at index " +
-                                                     std::to_string(s.index(site)) + "; it must write another field";
+                                                 "being exchanged, at site " +
+                                                     lattice::to_string(site) + "; it must write another field";
         };
 
         s.start(0);

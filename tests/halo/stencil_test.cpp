@@ -329,7 +329,7 @@ TEST(Stencil, RefusesPhasesThatDoNotFit) {
         signs{.name = "s", .phases = {1, -1, 1, 1}};
     const std::string wider =
         "halo 's': ghost width 2 behind y-low is wider than the local box of rank 0, 4.1.4.4 with 1 "
-        "in y; cut y over fewer ranks or make it 1 or less";
+        "in y; make it 1 or less";
 
     EXPECT_EQ(refusal([&] { stencil<double>(j, cut, twisted); }),
               "stencil 's': phase (0, 1) in z: 1 components per site are no pairs (re, im)");
@@ -476,8 +476,9 @@ TEST(Stencil, TellsOfAKernelThatWritesTheFieldThatItReadsIfChecksAreNormal) {
         return [&to](const auto& n) { to.data()[n.index()] = n.at(0, 1) + n.at(3, -1) + 1; };
     };
     const auto text_at = [](int index) {
-        return "stencil 's': the kernel wrote the field that it reads, which is being exchanged, at index " +
-               std::to_string(index) + "; it must write another field";
+        const coordinate site = lattice::lexicographic_coordinate(index, {4, 4, 4, 4});
+        return "stencil 's': the kernel wrote the field that it reads, which is being exchanged, at site " +
+               lattice::to_string(site) + "; it must write another field";
     };
     for (const auto level : {check_level::light, check_level::normal})
         for (const bool alone : {false, true}) { // alone: every site is of the interior

@@ -2,6 +2,7 @@
 // The examples of halo/*.md, and that of several fields in the project's README.md, compiled (docs.readmes compares
 // them).
 #include <halocline/comm/exact_sum.hpp>
+#include <halocline/comm/run_job.hpp>
 #include <halocline/halo/box_stencil.hpp>
 #include <halocline/halo/plan.hpp>
 #include <halocline/halo/sequential.hpp>
@@ -12,6 +13,7 @@
 #include <array>
 #include <cmath>
 #include <complex>
+#include <cstdlib>
 
 #include <omp.h>
 
@@ -25,12 +27,14 @@ void compute_boundary(spinors& y, std::span<const double> ghosts);
 void use(const lattice::box& ghosts);
 void use(std::span<const std::complex<double>> ghosts);
 double initial(const lattice::coordinate& global_site);
+std::complex<double> link(const lattice::coordinate& global_site, int element);
+std::complex<double> source(const lattice::coordinate& global_site, int colour);
 
 } // namespace
 
 void blur(const comm::job& job, const lattice::decomposition& cut, int steps);
-void diffuse(halo::stencil<double>& heat, lattice::field<double>& u, lattice::field<double>& v, double alpha,
-             int steps);
+void diffuse(const comm::job& job, halo::stencil<double>& heat, lattice::field<double>& u, lattice::field<double>& v,
+             double alpha, int steps);
 double norm_of_residual(const comm::job& job, halo::stencil<double>& laplace, const lattice::field<double>& u,
                         const lattice::field<double>& rho);
 void exchange_faces(const comm::job& job, const lattice::decomposition& cut, spinors& y, spinors& x);
@@ -65,25 +69,56 @@ void blur(const comm::job& job, const lattice::decomposition& cut, int steps) {
     }
 }
 
-void diffuse(halo::stencil<double>& heat, lattice::field<double>& u, lattice::field<double>& v, double alpha,
-             int steps) {
+void diffuse(const comm::job& job, halo::stencil<double>& heat, lattice::field<double>& u, lattice::field<double>& v,
+             double alpha, int steps) {
 #pragma omp parallel
     {
-        const halo::team me{omp_get_thread_num(), omp_get_num_threads()};
-        for (int n = 0; n < steps; ++n) {
-            lattice::field<double>&from = n % 2 == 0 ? u : v, &to = n % 2 == 0 ? v : u;
-            const auto euler = [&](const auto& site) {
-                double sum = -8 * site.here();
-                for (int mu = 0; mu < 4; ++mu) sum += site.at(mu, -1) + site.at(mu, +1);
-                to.data()[site.index()] = site.here() + alpha * sum;
-            };
-            heat.start(from, me); // each packs its part
-            heat.for_interior(euler, me);
-            if (heat.finish(me) != comm::status::ok) break; // all members leave
-            heat.for_boundary(euler, me);
+        try {
+            const halo::team me{omp_get_thread_num(), omp_get_num_threads()};
+            for (int n = 0; n < steps; ++n) {
+                lattice::field<double>&from = n % 2 == 0 ? u : v, &to = n % 2 == 0 ? v : u;
+                const auto euler = [&](const auto& site) {
+                    double sum = -8 * site.here();
+                    for (int mu = 0; mu < 4; ++mu) sum += site.at(mu, -1) + site.at(mu, +1);
+                    to.data()[site.index()] = site.here() + alpha * sum;
+                };
+                heat.start(from, me); // each packs its part
+                heat.for_interior(euler, me);
+                if (heat.finish(me) != comm::status::ok) break; // all members leave
+                heat.for_boundary(euler, me);
 #pragma omp barrier // the next start() sends what all have written
+            }
+        } catch (...) { // such as that of a check: no exception may leave a parallel region
+            std::_Exit(comm::end_by_exception(&job));
         }
     }
+}
+
+void smear(const comm::job& job, const lattice::decomposition& cut) {
+    using number = std::complex<double>;
+    halo::box_stencil<number, 36> links(job, cut, {.name = "links", .fields = 1, .shape = halo::shell::faces});
+    halo::box_stencil<number, 3> psi(job, cut, {.name = "psi", .shape = halo::shell::faces});
+    for (std::int64_t i = 0; i < psi.local_box().volume(); ++i) {
+        const lattice::coordinate x = psi.local_box().site(i);
+        for (int k = 0; k < 36; ++k) links.field(0).at(links.index(x), k) = link(x, k); // row-major U_x, U_y, U_z, U_t
+        for (int a = 0; a < 3; ++a) psi.field(0).at(psi.index(x), a) = source(x, a);
+    }
+    links.apply(0, [](const auto&) {}); // once: their ghosts stay
+    const number* const u = links.field(0).data();
+    number* const next = psi.field(1).data();
+    psi.apply(0, [&](const auto& n) {
+        for (int a = 0; a < 3; ++a) {
+            number sum = 0; // over mu of U_mu(x) psi(x + mu) + U_mu(x - mu)^dagger psi(x - mu)
+            for (int mu = 0; mu < 4; ++mu) {
+                lattice::coordinate back{};
+                back[mu] = -1;
+                const number *const here = u + 36 * n.index() + 9 * mu, *const there = u + 36 * n.index(back) + 9 * mu;
+                for (int b = 0; b < 3; ++b)
+                    sum += here[3 * a + b] * n.at(mu, +1, b) + std::conj(there[3 * b + a]) * n.at(mu, -1, b);
+            }
+            next[3 * n.index() + a] = 0.5 * n.here(a) + 0.0625 * sum;
+        }
+    });
 }
 
 double norm_of_residual(const comm::job& job, halo::stencil<double>& laplace, const lattice::field<double>& u,
@@ -179,5 +214,7 @@ void compute_boundary(spinors&, std::span<const double>) {}
 void use(const lattice::box&) {}
 void use(std::span<const std::complex<double>>) {}
 double initial(const lattice::coordinate& x) { return x[0]; }
+std::complex<double> link(const lattice::coordinate&, int element) { return element % 9 % 4 == 0 ? 1 : 0; }
+std::complex<double> source(const lattice::coordinate& x, int colour) { return x[0] + colour; }
 
 } // namespace

@@ -64,7 +64,8 @@ class box_neighbourhood {
 };
 
 /// What a kernel sees with checks. require.field(f) throws if there is no such field, require.neighbours(f) if the
-/// kernel may not read neighbours in it, require.reach(steps) if it reaches too far.
+/// kernel may not read neighbours in it, require.reach(steps, f) if it may not read so far away in field f, -1 for the
+/// one that was started.
 template <class T, int Components, class Require>
 class checked_box_neighbourhood : public box_neighbourhood<T, Components> {
     using unchecked = box_neighbourhood<T, Components>;
@@ -74,7 +75,7 @@ class checked_box_neighbourhood : public box_neighbourhood<T, Components> {
         : unchecked(n), require_(require), field_(field) {}
 
     [[nodiscard]] T at(const lattice::coordinate& steps, int c = 0) const {
-        require_.reach(steps);
+        require_.reach(steps, field_);
         if (field_ >= 0) require_.neighbours(field_);
         return unchecked::at(steps, c);
     }

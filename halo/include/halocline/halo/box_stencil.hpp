@@ -66,6 +66,8 @@ struct box_stencil_options {
     boundary_phases phases{1, 1, 1, 1};
     /// faces: for kernels that reach along one dimension at a time; edges and corners are not sent then.
     shell shape = shell::box;
+    /// With phases in several dimensions the last bits of ghosts in corners may depend on the route, and automatic on
+    /// the machine's costs; at_once gives the same bits everywhere.
     corner_route corners = corner_route::automatic;
     /// How values travel: see shell_options. With half and bfloat16 ghosts are rounded, so results depend on the cut.
     message_format format = message_format::as_stored;
@@ -135,8 +137,8 @@ class box_stencil {
     /// Err: as start(i); input_error for another parity, or without box_stencil_options::in_place.
     void start_in_place(int i, int parity, team t = {});
     /// Calls the kernel for every site whose neighbours are all available already.  Pre: start().
-    /// Err: error if start() was never called, if the field was swapped since, or (checks normal) if the kernel writes
-    ///      it, or another one that was started with it.
+    /// Err: error if start() was never called, if a field that was started was swapped since, or (checks normal) if the
+    ///      kernel writes one, or reads where no exchange reaches, or, in place, sites that are updated.
     template <class Kernel>
     void for_interior(Kernel&& kernel, team t = {}) const;
     /// Moves what can be moved now. True if finish() would not wait. In a team member 0 alone calls it.
@@ -148,10 +150,10 @@ class box_stencil {
     /// is not ok, one thread calls this afterwards, and it throws the reason.
     void finish_or_throw() { plan_now().finish_or_throw(); }
     /// Calls the kernel for every other site.
-    /// Err: error if the exchange is not finished, or if the field was swapped since start(). With checks normal also
-    ///      if a field that was started, or its ghosts, were written, also by the kernel itself, and if the kernel reads
-    ///      neighbours in a field that was not, and whose ghosts are not of the field as it is now. What was written
-    ///      outside the kernel is told to one member of a team.
+    /// Err: error if the exchange is not finished, or if a field that was started was swapped since. With checks normal
+    ///      as for_interior(), also if a field that was started, or its ghosts, were written outside the kernel, and if
+    ///      the kernel reads neighbours in a field that was not started, and whose ghosts are not of the field as it is
+    ///      now. What was written outside the kernel is told to one member of a team.
     template <class Kernel>
     void for_boundary(Kernel&& kernel, team t = {}) const;
 
@@ -199,7 +201,7 @@ class box_stencil {
             if (!are_fresh[f]) s.require_fresh(f);
             are_fresh[f] = true;
         }
-        void reach(const lattice::coordinate& steps) const { s.require_reach(steps); }
+        void reach(const lattice::coordinate& steps, int f) const { s.require_reach(steps, f); }
     };
 
     template <class Kernel>
@@ -229,14 +231,16 @@ class box_stencil {
     /// The plan of the exchange started last.  Err: input_error: the stencil was moved from.
     [[nodiscard]] shell_plan& plan_now() { return (*plans_)[sets_[set_].plan]; }
     [[nodiscard]] const shell_plan& plan_now() const { return (*plans_)[sets_[set_].plan]; }
-    /// Err: error if the field was swapped or replaced since start().
+    /// Err: error if a field that was started was swapped or replaced since.
     void require_same_values() const;
     /// Is the neighbour along mu always the site itself, without ghosts?
     [[nodiscard]] bool is_flat(int mu) const {
         return grown_.extents[mu] == 1 && is_its_own_neighbour(options_, global_, mu);
     }
-    /// Err: error if a site so far away is beyond the widths.
-    void require_reach(const lattice::coordinate& steps) const;
+    /// Err: error if no exchange brings a site so far away, or if it is updated in place: of this field, -1 for the one
+    ///      that was started.
+    void require_reach(const lattice::coordinate& steps, int field) const;
+    [[noreturn]] void refuse_reach(const lattice::coordinate& steps, const std::string& why) const;
     /// Err: error unless the ghosts of a field, brought by any exchange, are of the field as it is now.
     void require_fresh(int field) const;
     /// "0", or "{0, 1}": the fields of a set, as they are now.
@@ -258,10 +262,10 @@ class box_stencil {
     // First those of single fields, each alone; then for each size of sets; then those of single fields of one parity.
     std::vector<field_set> sets_;
     checked_pointer<std::unique_ptr<std::vector<shell_plan>>> plans_;
-    team_value<int> source_ = -1;         // the field last started, or the first of them
-    team_value<const T*> values_;         // its values
-    team_value<std::size_t> set_ = 0;     // what was last started
-    team_value<std::uint64_t> epoch_ = 0; // the exchange that brings its ghosts
+    team_value<int> source_ = -1;                // the field last started, or the first of them
+    team_value<std::size_t> set_ = 0;            // what was last started
+    team_value<std::uint64_t> epoch_ = 0;        // the exchange that brings its ghosts
+    std::vector<team_value<const T*>> at_start_; // the values of all fields
 };
 
 template <class T, int Components>
@@ -270,7 +274,7 @@ box_stencil<T, Components>::box_stencil(const comm::job& j, const lattice::decom
     : job_(j), options_(with_widths(options, cut.global())), parts_(parts_of(j, cut, options_)), global_(cut.global()),
       local_(cut.local_box(j.rank())), grown_(grown(local_, options_.widths)),
       fields_("a box_stencil", made(j, grown_, options)),
-      plans_("a box_stencil", std::make_unique<std::vector<shell_plan>>()) {
+      plans_("a box_stencil", std::make_unique<std::vector<shell_plan>>()), at_start_(fields_->size()) {
     std::vector<std::vector<int>> single;
     for (int i = 0; i < options.fields; ++i) single.push_back({i});
     add_plan(cut, single, "", every_parity);
@@ -417,7 +421,7 @@ void box_stencil<T, Components>::start_set(const field_set& set, int first, team
     if (set.plan != last.plan && last_plan.epoch() + 1 == last_epoch) // not finished: it tells so
         return last_plan.start(last.binding, t);
     source_ = first;
-    values_ = field(first).data();
+    for (std::size_t i = 0; i < at_start_.size(); ++i) at_start_[i] = (*fields_)[i].data();
     set_ = static_cast<std::size_t>(&set - sets_.data());
     epoch_ = plan.epoch() + 1;
     plan.start(set.binding, t);
@@ -446,7 +450,7 @@ void box_stencil<T, Components>::visit(const lattice::box& part, Kernel& kernel,
         distance *= grown_.extents[mu];
     }
     r.fields = fields_->data();
-    const T* const values = values_;
+    const T* const values = at_start_[static_cast<std::size_t>(source_)];
     const int updated = sets_[set_].updated;
     const std::int64_t planes = std::int64_t{part.extents[3]} * part.extents[2];
     const team_share mine = share_of(planes * part.extents[1], t);
@@ -481,7 +485,7 @@ void box_stencil<T, Components>::visit(std::span<const lattice::box> parts, Kern
     std::span<const T* const> read(sets_[set_].values);
     if (sets_[set_].updated != every_parity) read = {}; // the kernel may write the field
     visit_with_checks<Components>(
-        options_.checks, options_.name, read, kernel,
+        options_.checks, options_.name, grown_, read, kernel,
         [&](auto& k) {
             for (const lattice::box& part : parts) this->visit(part, k, t);
         },
@@ -490,17 +494,34 @@ void box_stencil<T, Components>::visit(std::span<const lattice::box> parts, Kern
 
 template <class T, int Components>
 void box_stencil<T, Components>::require_same_values() const {
-    if (field(source_).data() != values_)
-        throw error(named() + "field " + std::to_string(source_) + " was swapped or replaced since start()");
+    const std::span<const T* const> sent(sets_[set_].values);
+    for (std::size_t i = 0; i < at_start_.size(); ++i)
+        if (const T* const then = at_start_[i];
+            (*fields_)[i].data() != then && std::ranges::find(sent, then) != sent.end())
+            throw error(named() + "field " + std::to_string(i) + " was swapped or replaced since start()");
 }
 
 template <class T, int Components>
-void box_stencil<T, Components>::require_reach(const lattice::coordinate& steps) const {
-    for (int mu = 0; mu < lattice::dimensions; ++mu)
-        if (!is_flat(mu) && (steps[mu] < -options_.widths.low[mu] || steps[mu] > options_.widths.high[mu]))
-            throw error(named() + "the kernel reads a site " + lattice::to_string(steps) +
-                        " away, beyond the widths low " + lattice::to_string(options_.widths.low) + " high " +
-                        lattice::to_string(options_.widths.high));
+void box_stencil<T, Components>::require_reach(const lattice::coordinate& steps, int field) const {
+    int along = 0, sum = 0; // dimensions in which the site lies elsewhere; all steps
+    for (int mu = 0; mu < lattice::dimensions; ++mu) {
+        if (is_flat(mu)) continue;
+        along += steps[mu] != 0;
+        sum += steps[mu];
+        if (steps[mu] < -options_.widths.low[mu] || steps[mu] > options_.widths.high[mu])
+            refuse_reach(steps, "beyond the widths low " + lattice::to_string(options_.widths.low) + " high " +
+                                    lattice::to_string(options_.widths.high));
+    }
+    if (along > 1 && options_.shape == shell::faces)
+        refuse_reach(steps,
+                     "along several dimensions: with shape faces no exchange brings it; shell::box has such sites");
+    if (along > 0 && sum % 2 == 0 && sets_[set_].updated != every_parity && (field < 0 || field == source_))
+        refuse_reach(steps, "an even number of steps: in place that is a site that is updated, too");
+}
+
+template <class T, int Components>
+void box_stencil<T, Components>::refuse_reach(const lattice::coordinate& steps, const std::string& why) const {
+    throw error(named() + "the kernel reads a site " + lattice::to_string(steps) + " away, " + why);
 }
 
 template <class T, int Components>

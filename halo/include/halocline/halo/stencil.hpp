@@ -369,8 +369,8 @@ void stencil<T, Star>::for_interior(Kernel&& kernel, team t) const {
         throw error("stencil '" + plan_.options().name + "': for_interior() before start(): of which field?");
     require_same_values();
     const T* const values = values_;
-    visit_with_checks<Star.components>(plan_.options().checks, plan_.options().name, std::span(&values, 1), kernel,
-                                       [&](auto& k) { loops(table_).interior(values, k, t); });
+    visit_with_checks<Star.components>(plan_.options().checks, plan_.options().name, local_, std::span(&values, 1),
+                                       kernel, [&](auto& k) { loops(table_).interior(values, k, t); });
 }
 
 template <class T, star Star>
@@ -382,8 +382,8 @@ void stencil<T, Star>::for_boundary(Kernel&& kernel, team t) const {
     require_same_values();
     if (t.index == 0) require_fresh();
     const T* const values = values_;
-    visit_with_checks<Star.components>(plan_.options().checks, plan_.options().name, std::span(&values, 1), kernel,
-                                       [&](auto& k) { loops(table_).boundary(sources(), k, t); });
+    visit_with_checks<Star.components>(plan_.options().checks, plan_.options().name, local_, std::span(&values, 1),
+                                       kernel, [&](auto& k) { loops(table_).boundary(sources(), k, t); });
 }
 
 template <class T, star Star>

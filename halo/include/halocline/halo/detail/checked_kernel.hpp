@@ -6,6 +6,7 @@
 #include <halocline/base/error.hpp>
 #include <halocline/halo/sequential.hpp>
 #include <halocline/lattice/component.hpp>
+#include <halocline/lattice/geometry.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -26,9 +27,11 @@ class checked_kernel {
     using real = lattice::real_of<T>;
 
   public:
-    /// `read`: the values of the fields that the kernel reads. `stencil`: its name. view(n): what the kernel sees of n.
-    checked_kernel(Kernel& kernel, std::span<const T* const> read, const std::string& stencil, View& view)
-        : kernel_(kernel), read_(read), stencil_(stencil), view_(view) {}
+    /// `read`: the values of the fields that the kernel reads. `stencil`: its name. `box`: the sites of the fields.
+    /// view(n): what the kernel sees of n.
+    checked_kernel(Kernel& kernel, std::span<const T* const> read, const std::string& stencil, const lattice::box& box,
+                   View& view)
+        : kernel_(kernel), read_(read), stencil_(stencil), box_(box), view_(view) {}
 
     /// Err: error if the kernel has changed the values of site n.index(); whatever the kernel throws.
     /// Not inlined, so that the loops without checks have as many calls of the kernel to inline as if there were none.
@@ -58,12 +61,13 @@ class checked_kernel {
         throw error(
             "stencil '" + stencil_ + "': the kernel wrote " +
             (read_.size() == 1 ? "the field that it reads, which is" : "one of the fields that it reads, which are") +
-            " being exchanged, at index " + std::to_string(index) + "; it must write another field");
+            " being exchanged, at site " + lattice::to_string(box_.site(index)) + "; it must write another field");
     }
 
     Kernel& kernel_;
     std::span<const T* const> read_;
     const std::string& stencil_;
+    const lattice::box& box_;
     View& view_;
 };
 
@@ -79,11 +83,12 @@ inline constexpr bool is_sequential<checked_kernel<T, Components, Kernel, View>>
 /// loops with checks are kept out of the caller, so that those without are compiled as if there were no others.
 template <int Components, class T, class Kernel, class Visit, class View = std::identity>
 [[gnu::always_inline]] inline void visit_with_checks(check_level checks, const std::string& stencil,
-                                                     std::span<const T* const> read, Kernel& kernel, Visit&& visit,
-                                                     View&& view = {}) {
+                                                     const lattice::box& box, std::span<const T* const> read,
+                                                     Kernel& kernel, Visit&& visit, View&& view = {}) {
     if (checks < check_level::normal) return visit(kernel);
     const auto visit_checked = [&]() __attribute__((noinline, cold)) {
-        const checked_kernel<T, Components, Kernel, std::remove_reference_t<View>> checked(kernel, read, stencil, view);
+        const checked_kernel<T, Components, Kernel, std::remove_reference_t<View>> checked(kernel, read, stencil, box,
+                                                                                           view);
         visit(checked);
     };
     visit_checked();
