@@ -56,7 +56,7 @@ const bad_input bad_inputs[] = {
     {"--rhs file:/dev/zero", "'/dev/zero': is not a regular file"},
     {"--rhs file:HERE/not-a-gauge-file", "is no LIME file: fermion fields in SciDAC's format can be read"},
     {"--rhs file:HERE/small.ildg", "is a gauge configuration (ILDG), not a fermion field"},
-    {"--gauge HERE/small.lime", "no record ildg-format"},
+    {"--gauge HERE/small.lime", "on each site 1 of 192 bytes; links of precision D are 4 of 144"},
     {"--rhs file:HERE/small.lime", "small.lime holds a field on 2.2.2.2 sites, but the lattice is 8.8.8.8"},
     {"HERE/source.toml --gauge HERE/4444.ildg", "source.toml:2:7: [solver] rhs = file:"},
     {"--gauge HERE/4444.ildg --tile 2.1.1.1 --rhs file:HERE/4444.lime", "but the lattice is 8.4.4.4"},
