@@ -23,6 +23,7 @@ struct halocline_solver {
     comm::job job;
     lattice::coordinate extents;
     int basis; ///< halocline_spin_basis
+    amg::initial_guess guess;
     amg::solver value;
     dirac::reference_operator plain;
 };
@@ -128,6 +129,16 @@ halocline_solve_report report_of(const amg::solver_report& r) {
             .status = solvers::to_string(r.outer.status).data()}; // a literal
 }
 
+/// Err: input_error: an array of a solution is that of another solution, or of another right-hand side, which may still
+/// be solved for.
+void require_distinct(int count, double* const* x, const double* const* b) {
+    for (int i = 0; i < count; ++i)
+        for (int k = 0; k < count; ++k)
+            if (i != k && (x[i] == x[k] || x[i] == b[k]))
+                throw input_error("x[" + std::to_string(i) + "] is also " + (x[i] == x[k] ? "x[" : "b[") +
+                                  std::to_string(k) + "]");
+}
+
 /// Solves for right-hand sides that are iterated together. Collective.
 void solve_group(halocline_solver& s, int count, double* const* x, const double* const* b,
                  halocline_solve_report* reports) {
@@ -137,12 +148,15 @@ void solve_group(halocline_solver& s, int count, double* const* x, const double*
     s.job.collectively([&] {
         for (int k = 0; k < count; ++k) {
             rhs.push_back(spinors_of(s, b[k]));
-            solutions.emplace_back(s.extents, lattice::spinor_components);
+            if (s.guess == amg::initial_guess::x)
+                solutions.push_back(spinors_of(s, x[k]));
+            else
+                solutions.emplace_back(s.extents, lattice::spinor_components);
         }
         for (spinors& one : rhs) from.push_back(&one);
         for (spinors& one : solutions) to.push_back(&one);
     });
-    const std::vector<amg::solver_report> all = s.value.solve(to, from);
+    const std::vector<amg::solver_report> all = s.value.solve(to, from, s.guess);
     for (int k = 0; k < count; ++k) {
         const auto i = static_cast<std::size_t>(k);
         store(s, solutions[i], x[k]);
@@ -202,17 +216,18 @@ halocline_status halocline_solver_create(halocline_job* job, const halocline_sol
         j.agree("what halocline_solver_create() was given",
                 "lattice " + lattice::to_string(cut->global()) + " in blocks of " + lattice::to_string(blocks) +
                     " on ranks " + lattice::to_string(cut->rank_grid()) + ", spins " + std::to_string(given.spins) +
-                    ", rank order" + owners);
+                    (given.from_x != 0 ? ", from x" : "") + ", rank order" + owners);
         std::optional<lattice::gauge_field> copied;
         j.collectively([&] { copied = links_of(&present(links, "links"), *cut, j.rank(), p); });
         const dirac::padded_links padded(j, *cut, *copied);
         copied.reset();
-        auto made =
-            std::unique_ptr<halocline_solver>(new halocline_solver{j,
-                                                                   cut->local_box(j.rank()).extents,
-                                                                   given.spins,
-                                                                   {j, *cut, padded, p, options_of(given, blocks)},
-                                                                   {j, *cut, padded, p}});
+        auto made = std::unique_ptr<halocline_solver>(
+            new halocline_solver{j,
+                                 cut->local_box(j.rank()).extents,
+                                 given.spins,
+                                 given.from_x != 0 ? amg::initial_guess::x : amg::initial_guess::zero,
+                                 {j, *cut, padded, p, options_of(given, blocks)},
+                                 {j, *cut, padded, p}});
         if (given.progress != nullptr)
             made->value.on_progress([tell = given.progress, context = given.context](const amg::progress& now) {
                 tell(context, amg::to_string(now).c_str(), now.milestone ? 1 : 0);
@@ -227,7 +242,8 @@ void halocline_solver_free(halocline_solver* solver) { delete solver; }
 halocline_status halocline_solver_solve(halocline_solver* solver, double* x, const double* b,
                                         halocline_solve_report* report) {
     return on_fields(solver, b, "b", x, "x", [&](halocline_solver& s, const spinors& rhs, spinors& solution) {
-        const amg::solver_report r = s.value.solve(solution, rhs);
+        if (s.guess == amg::initial_guess::x) solution = spinors_of(s, x);
+        const amg::solver_report r = s.value.solve(solution, rhs, s.guess);
         if (report != nullptr) *report = report_of(r);
     });
 }
@@ -245,6 +261,7 @@ halocline_status halocline_solver_solve_several(halocline_solver* solver, int co
                 present(x[k], "x[k]");
                 present(b[k], "b[k]");
             }
+            require_distinct(count, x, b);
         });
         for (const int group : amg::even_groups(count, s.value.at_once())) {
             solve_group(s, group, x, b, reports);

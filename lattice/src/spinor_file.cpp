@@ -104,7 +104,7 @@ void check_totals(const spinor_file& file, const spinor_totals& totals) {
     if (totals.first_not_finite != spinor_totals::none)
         throw file_error(file.path, "holds a NaN or an infinity at site " +
                                         to_string(lexicographic_coordinate(totals.first_not_finite, file.extents)) +
-                                        ": numbers can be read");
+                                        ": all numbers must be finite");
 }
 
 } // namespace halocline::lattice

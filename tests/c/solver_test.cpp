@@ -143,11 +143,30 @@ TEST_F(CSolver, SeveralAtOnceHaveTheBitsOfEach) {
     halocline_solver_free(solver);
 }
 
-TEST_F(CSolver, SeveralAreRefusedOnAllRanks) {
+TEST_F(CSolver, GoesOnFromTheSolutionThatItIsGivenIfAsked) {
+    options_.from_x = 1;
     halocline_solver* solver = nullptr;
     ASSERT_EQ(halocline_solver_create(job_, &options_, links_.data(), &solver), HALOCLINE_OK) << halocline_error();
     reals x(b_.size());
-    std::vector<double*> to{x.data(), is_last() ? nullptr : x.data()};
+    halocline_solve_report first{}, again{}, several{};
+    ASSERT_EQ(halocline_solver_solve(solver, x.data(), b_.data(), &first), HALOCLINE_OK) << halocline_error();
+    EXPECT_GT(first.iterations, 0); // from zeros
+    reals solved = x;
+    ASSERT_EQ(halocline_solver_solve(solver, x.data(), b_.data(), &again), HALOCLINE_OK) << halocline_error();
+    EXPECT_EQ(again.iterations, 0);
+    double* const to = solved.data();
+    const double* const from = b_.data();
+    ASSERT_EQ(halocline_solver_solve_several(solver, 1, &to, &from, &several), HALOCLINE_OK) << halocline_error();
+    EXPECT_EQ(several.iterations, 0);
+    EXPECT_LE(distance(x, solved), 1e-14 * norm(x));
+    halocline_solver_free(solver);
+}
+
+TEST_F(CSolver, SeveralAreRefusedOnAllRanks) {
+    halocline_solver* solver = nullptr;
+    ASSERT_EQ(halocline_solver_create(job_, &options_, links_.data(), &solver), HALOCLINE_OK) << halocline_error();
+    reals x(b_.size()), c(b_.size()), y(b_.size());
+    std::vector<double*> to{x.data(), is_last() ? nullptr : y.data()};
     const std::vector<const double*> from{b_.data(), b_.data()};
     const auto expect = [&](halocline_status s, const std::string& text) {
         EXPECT_EQ(s, HALOCLINE_INPUT_ERROR);
@@ -156,6 +175,10 @@ TEST_F(CSolver, SeveralAreRefusedOnAllRanks) {
 
     expect(halocline_solver_solve_several(solver, 2, to.data(), from.data(), nullptr), "x[k]");
     expect(halocline_solver_solve_several(solver, -1, to.data(), from.data(), nullptr), "count = -1");
+    std::vector<double*> twice{x.data(), is_last() ? x.data() : y.data()}, taken{c.data(), x.data()};
+    const std::vector<const double*> both{b_.data(), c.data()};
+    expect(halocline_solver_solve_several(solver, 2, twice.data(), both.data(), nullptr), "x[0] is also x[1]");
+    expect(halocline_solver_solve_several(solver, 2, taken.data(), both.data(), nullptr), "x[0] is also b[1]");
     if (halocline_job_ranks(job_) > 1)
         expect(halocline_solver_solve_several(solver, is_last() ? 1 : 2, to.data(), from.data(), nullptr),
                "the count of halocline_solver_solve_several()");

@@ -30,6 +30,9 @@ namespace {
 
 constexpr std::string_view clear_line = "\r\033[K"; // which shows progress
 
+/// Does somebody look at this stream? Open MPI's mpirun gives its ranks a terminal even if its own output is a file.
+bool is_live(int descriptor) { return isatty(descriptor) != 0 && std::getenv("OMPI_COMM_WORLD_RANK") == nullptr; }
+
 /// Thrown by parse() for --help and --version.
 struct early_exit {
     int code;
@@ -119,7 +122,7 @@ void program::lose_output(std::string what) const { // each line of a full disk 
     if (std::ranges::find(lost_outputs_, what) == lost_outputs_.end()) lost_outputs_.push_back(std::move(what));
 }
 
-bool program::on_terminal() { return isatty(STDOUT_FILENO) != 0; }
+bool program::on_terminal() { return is_live(STDOUT_FILENO); }
 
 void program::print_progress(std::string_view line) const {
     if (!speaks() || !on_terminal()) return;
@@ -154,7 +157,7 @@ int run_program(int argc, const char* const* argv,
     keep_standard_streams();
     program p(argc > 0 ? std::filesystem::path(argv[0]).filename().string() : "halocline");
     const auto say = [&](const std::string& what) {
-        write_line(stderr, std::string(isatty(STDERR_FILENO) != 0 ? clear_line : "") + p.name() + ": " + what);
+        write_line(stderr, std::string(is_live(STDERR_FILENO) ? clear_line : "") + p.name() + ": " + what);
     };
     // `| head` stops reading, and a file may grow to its limit (ulimit -f); neither must end the job.
     for (const int number : {SIGPIPE, SIGXFSZ}) std::signal(number, SIG_IGN);
@@ -172,7 +175,7 @@ int run_program(int argc, const char* const* argv,
         say_bad_input(p, e, say);
         return exit_input;
     } catch (...) {
-        if (isatty(STDERR_FILENO) != 0) static_cast<void>(write_all(STDERR_FILENO, clear_line));
+        if (is_live(STDERR_FILENO)) static_cast<void>(write_all(STDERR_FILENO, clear_line));
         return comm::end_by_exception(p.joined() ? &p.job() : nullptr);
     }
 }

@@ -28,6 +28,18 @@ TEST(Transports, SharedMemoryAndEachMpiGiveTheSameBits) {
     if (mpis == 0) GTEST_SKIP() << "no mpirun installed";
 }
 
+TEST(Transports, LogsUnderEachMpiLauncherAreText) {
+    int mpis = 0;
+    for (const char* mpirun : {"mpirun.openmpi", "mpirun.mpich"}) {
+        if (!installed(mpirun)) continue;
+        ++mpis;
+        const command_result r = run_command(under_mpi(mpirun, 2, "--vectors 4 --setup 1 --transport shm"));
+        EXPECT_NE(r.out.find("set-up"), std::string::npos) << mpirun << r.out << r.err;
+        EXPECT_EQ(r.out.find('\033'), std::string::npos) << mpirun << r.out; // nothing clears lines of a file
+    }
+    if (mpis == 0) GTEST_SKIP() << "no mpirun installed";
+}
+
 #ifdef HALOCLINE_WITH_OFI
 TEST(Transports, SharedMemoryAndLibfabricGiveTheSameBits) {
     const char* arguments = "--mpi 1.1.1.2 --vectors 12 --setup 2 ";
