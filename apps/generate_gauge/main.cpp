@@ -20,6 +20,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -41,7 +42,8 @@ struct arguments {
     bool reunitarise = false;               ///< the file's links, whatever its precision
     std::string output, format = "ddalphaamg";
     gauge::heatbath_options chain;
-    int sweeps_done = 0; ///< those that led to the file
+    bool goes_on = false; ///< with the chain of the file
+    int sweeps_done = 0;  ///< those that led to the file
     int thermalisation = 100, sweeps = 50, measure_every = 1;
     int save_every = 0; ///< 0: only the last links are written
 };
@@ -111,8 +113,9 @@ arguments read_command_line(const app::program& p, int argc, const char* const* 
     p.parse(cli, argc, argv);
     refuse_idle_flags(cli, a);
     a.grid_is_given = cli.count("--grid") > 0;
+    a.goes_on = cli.count("--sweeps-done") > 0;
     if (!a.start_file.empty()) {
-        if (cli.count("--sweeps-done") == 0 && cli.count("--seed") == 0)
+        if (!a.goes_on && cli.count("--seed") == 0)
             throw input_error(
                 "--start " + a.start +
                 ": give --sweeps-done, the sweeps that led to this file, to go on with its chain's random "
@@ -128,13 +131,39 @@ arguments read_command_line(const app::program& p, int argc, const char* const* 
     return a;
 }
 
-/// The file of --start.  Err: input_error: a lattice of other extents than --grid. Collective.
+constexpr std::string_view chain_begin = "Halocline chain: ";
+
+/// What files say of the chain that led to their links, if their format has room for it.
+std::string text_of_chain(const arguments& a, int sweeps) {
+    char beta[32];
+    const auto end = std::to_chars(std::begin(beta), std::end(beta), a.chain.beta); // all digits that it needs
+    return std::string(chain_begin) + "beta " + std::string(beta, end.ptr) + ", seed " + std::to_string(a.chain.seed) +
+           ", overrelaxation " + std::to_string(a.chain.overrelaxation) + ", sweeps " + std::to_string(sweeps);
+}
+
+/// Err: input_error: the file says that its links come from another chain than the one that goes on with them, or from
+/// one whose random numbers would be taken again.
+void check_chain(const arguments& a, const lattice::gauge_file& file) {
+    if (!file.origin.starts_with(chain_begin)) return;
+    const std::string theirs = file.origin.substr(chain_begin.size()),
+                      ours = text_of_chain(a, a.sweeps_done).substr(chain_begin.size());
+    if (a.goes_on && theirs != ours)
+        throw input_error("--start " + a.start + ": the file is of the chain '" + theirs + "', the flags say '" + ours +
+                          "' (--beta, --seed, --overrelaxation, --sweeps-done)");
+    if (!a.goes_on && theirs.find(", seed " + std::to_string(a.chain.seed) + ",") != std::string::npos)
+        throw input_error("--start " + a.start + ": the file is of the chain '" + theirs +
+                          "', so random numbers of --seed " + std::to_string(a.chain.seed) +
+                          " were used; give another one, or --sweeps-done to go on with that chain");
+}
+
+/// The file of --start.  Err: input_error: a lattice of other extents than --grid, another chain. Collective.
 lattice::gauge_file open_start(const app::program& p, const comm::job& j, const arguments& a) {
     lattice::gauge_file file = dirac::open_configuration(j, a.start_file);
     file.rounded_to_32_bits = a.reunitarise;
     if (a.grid_is_given && app::parse_extents("--grid", a.job.grid) != file.extents)
         throw input_error("--grid " + a.job.grid + " disagrees with '" + file.path + "', which holds " +
                           lattice::to_string(file.extents) + "; leave the extents out or give these");
+    check_chain(a, file);
     for (const std::string& warning : file.warnings) p.print("warning: " + warning);
     return file;
 }
@@ -212,16 +241,18 @@ double bytes_of_rank(const lattice::decomposition& cut, int rank) {
 }
 
 /// The file takes the place of an older one once every byte was read back and compared.
-/// False: they could not be written, which the program will report at the end. `flag` names the file. Collective.
+/// False: they could not be written, which the program will report at the end. `sweeps`: of this run. `flag` names the
+/// file. Collective.
 bool write_links(const app::program& p, const dirac::padded_links& links, double plaquette, const arguments& a,
-                 const std::string& flag, const std::string& path) {
+                 int sweeps, const std::string& flag, const std::string& path) {
     lattice::gauge_field owned(links.extents(), lattice::gauge_components);
     links.store(owned);
     const auto format = a.format == "ildg"    ? lattice::gauge_format::ildg
                         : a.format == "nersc" ? lattice::gauge_format::nersc
                                               : lattice::gauge_format::ddalphaamg;
     try {
-        dirac::write_configuration(links.job(), links.cut(), owned, plaquette, format, path);
+        dirac::write_configuration(links.job(), links.cut(), owned, plaquette, format, path,
+                                   text_of_chain(a, a.sweeps_done + sweeps));
     } catch (const input_error& e) { // the same on every rank
         const std::string what = flag + ": " + e.what();
         if (path != a.output) p.print("warning: " + what); // the end may be days away
@@ -258,7 +289,7 @@ series update(app::program& p, dirac::padded_links& links, const arguments& a, c
         if (report && !p.on_terminal()) p.print(line);
         if (!save) continue;
         const std::string path = saved_name(a.output, a.sweeps_done + sweep);
-        if (write_links(p, links, value, a, "--save-every", path)) result.saved.push_back(path);
+        if (write_links(p, links, value, a, sweep, "--save-every", path)) result.saved.push_back(path);
     }
     p.print_progress("");
     return result;
@@ -327,7 +358,8 @@ int run(app::program& p, int argc, const char* const* argv) {
                       error, count, count > 1 ? "s" : "", last);
         p.print(line);
     }
-    const bool written = !a.output.empty() && write_links(p, links, last, a, "--output", a.output);
+    const bool written =
+        !a.output.empty() && write_links(p, links, last, a, a.thermalisation + a.sweeps, "--output", a.output);
     nlohmann::json result = to_json(j, cut, a, found, mean);
     result["last_plaquette"] = last;
     result["output"] = written ? a.output : "";

@@ -179,11 +179,12 @@ void reunitarise(lattice::gauge_field& links) {
 }
 
 void write_configuration(const comm::job& j, const lattice::decomposition& cut, const lattice::gauge_field& links,
-                         double plaquette, lattice::gauge_format format, const std::string& path) {
+                         double plaquette, lattice::gauge_format format, const std::string& path,
+                         const std::string& origin) {
     j.agree("the cut of a gauge field and the format of its file", // or each puts its sites elsewhere
-            in_words(cut) + "\n" + lattice::to_string(format));
+            in_words(cut) + "\n" + lattice::to_string(format) + (origin.empty() ? "" : "\n" + origin));
     require_ranks(j, cut, "write_configuration()");
-    lattice::gauge_writer writer(path, format, cut.global());
+    lattice::gauge_writer writer(path, format, cut.global(), origin);
     const lattice::box local = cut.local_box(j.rank());
     write_file(
         j, time_for_links(cut), path, writer, [&] { return writer.write(local, links); },

@@ -54,14 +54,16 @@ void check_scidac_records(const binary_file& file, const lime_records& records, 
 }
 
 /// MILC records (Re tr P) / 3 in the USQCD info, computed in single precision. Records of other codes are free text:
-/// what can't be read, or can't be the mean of such traces, is none.
+/// what can't be read, or can't be the mean of such traces, is none. Takes <info>, too.
 void take_recorded_plaquette(const binary_file& file, const lime_records& records, const lime_record& links,
                              gauge_file& g) {
     constexpr double single_precision = 1e-6;
     const lime_record* info = last_before(links, records, "scidac-record-xml");
     if (!info) return;
     try {
-        const std::string text = xml_values(file, *info).find("plaq").value_or("");
+        const auto values = xml_values(file, *info);
+        g.origin = values.find("info").value_or("");
+        const std::string text = values.find("plaq").value_or("");
         const std::optional<double> plaquette = parse_double(text);
         // Converters that have not computed it write 0.
         if (!plaquette || *plaquette == 0 || *plaquette < -0.5 - plaquette_rounding ||

@@ -108,6 +108,8 @@ gauge_file open_nersc(const binary_file& file) {
         const auto said = head.values.find("BOUNDARY_" + std::to_string(mu + 1));
         if (said != head.values.end()) g.fermion_boundaries[mu] = said->second;
     }
+    if (const auto label = head.values.find("ENSEMBLE_LABEL"); label != head.values.end() && label->second != "none")
+        g.origin = label->second;
     g.plaquette = optional_value(g.path, head, "PLAQUETTE", parse_double);
     g.link_trace = optional_value(g.path, head, "LINK_TRACE", parse_double);
     g.nersc_checksum = optional_value(g.path, head, "CHECKSUM", parse_hex);

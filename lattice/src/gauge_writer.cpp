@@ -34,7 +34,8 @@ double mean_link_trace(const gauge_totals& totals) {
 
 /// All records before the links, and the header of theirs, whose length does not depend on the figures. The first
 /// message describes the file, as QIO does, the next its links.
-std::string ildg_head(const coordinate& extents, std::uint64_t bytes, const gauge_totals& totals, double plaquette) {
+std::string ildg_head(const gauge_file& layout, const gauge_totals& totals, double plaquette) {
+    const coordinate& extents = layout.extents;
     const auto figure = [](const std::string& name, double value) { // blanks behind the element, not in it
         const std::string padded = fixed(value), digits = padded.substr(padded.find_first_not_of(' '));
         return xml_element(name, digits) + std::string(padded.size() - digits.size(), ' ');
@@ -55,15 +56,17 @@ std::string ildg_head(const coordinate& extents, std::uint64_t bytes, const gaug
                     message_begin) +
            lime_xml("scidac-record-xml", "usqcdInfo",
                     xml_element("version", "1.0") + figure("plaq", plaquette) +
-                        figure("linktr", mean_link_trace(totals)) + xml_element("info", "Halocline"), // QIO needs all
+                        figure("linktr", mean_link_trace(totals)) +
+                        xml_element("info", layout.origin.empty() ? "Halocline" : layout.origin), // QIO needs all
                     message_middle) +
            lime_text("ildg-format", xml + "</ildgFormat>", message_middle) +
-           lime_head("ildg-binary-data", bytes, message_middle);
+           lime_head("ildg-binary-data", static_cast<std::uint64_t>(link_bytes(layout)), message_middle);
 }
 
 /// The header of a NERSC file, whose length does not depend on the figures. It includes keys without meaning here,
 /// because other readers require them.
-std::string nersc_head(const coordinate& extents, const gauge_totals& totals, double plaquette) {
+std::string nersc_head(const gauge_file& layout, const gauge_totals& totals, double plaquette) {
+    const coordinate& extents = layout.extents;
     const std::string figures = "LINK_TRACE = " + fixed(mean_link_trace(totals)) + "\nPLAQUETTE = " + fixed(plaquette) +
                                 "\nCHECKSUM = " + to_hex(totals.nersc_sum) + "\n";
     std::string head =
@@ -71,17 +74,16 @@ std::string nersc_head(const coordinate& extents, const gauge_totals& totals, do
     for (int mu = 0; mu < dimensions; ++mu)
         head += "DIMENSION_" + std::to_string(mu + 1) + " = " + std::to_string(extents[mu]) + "\n";
     for (int mu = 0; mu < dimensions; ++mu) head += "BOUNDARY_" + std::to_string(mu + 1) + " = PERIODIC\n";
-    return head + figures +
-           "ENSEMBLE_ID = none\nENSEMBLE_LABEL = none\nSEQUENCE_NUMBER = 0\nCREATOR = Halocline\n"
+    return head + figures + "ENSEMBLE_ID = none\nENSEMBLE_LABEL = " + (layout.origin.empty() ? "none" : layout.origin) +
+           "\nSEQUENCE_NUMBER = 0\nCREATOR = Halocline\n"
            "FLOATING_POINT = IEEE64BIG\nEND_HEADER\n";
 }
 
 /// Everything before the links. The figures may be filled in later: the length stays the same.
 std::string head_text(const gauge_file& layout, const gauge_totals& totals, double plaquette) {
     switch (layout.format) {
-    case gauge_format::ildg:
-        return ildg_head(layout.extents, static_cast<std::uint64_t>(link_bytes(layout)), totals, plaquette);
-    case gauge_format::nersc: return nersc_head(layout.extents, totals, plaquette);
+    case gauge_format::ildg: return ildg_head(layout, totals, plaquette);
+    case gauge_format::nersc: return nersc_head(layout, totals, plaquette);
     default: return ddalphaamg_head(layout.extents, plaquette);
     }
 }
@@ -93,7 +95,14 @@ auto encoder(const gauge_file& layout, const gauge_field& links) {
 
 } // namespace
 
-gauge_writer::gauge_writer(const std::string& path, gauge_format format, const coordinate& extents) : partial_(path) {
+gauge_writer::gauge_writer(const std::string& path, gauge_format format, const coordinate& extents, std::string origin)
+    : partial_(path) {
+    constexpr std::size_t most = 200;
+    const auto is_plain = [](char c) { return c >= ' ' && c <= '~' && c != '<' && c != '>' && c != '&'; };
+    if (origin.size() > most || !std::ranges::all_of(origin, is_plain))
+        throw input_error("'" + path + "': the origin of its links, '" + shown(origin) + "', must be up to " +
+                          std::to_string(most) + " printable ASCII characters without <, > and &");
+    layout_.origin = std::move(origin);
     if (format == gauge_format::milc || format == gauge_format::openqcd || format == gauge_format::scidac)
         throw input_error("'" + path + "': " + to_string(format) +
                           " files aren't written; ILDG, NERSC and DDalphaAMG files are");

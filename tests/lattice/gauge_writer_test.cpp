@@ -68,6 +68,27 @@ TEST(GaugeWriter, WritesInPartsWhatReadersRead) {
     }
 }
 
+TEST(GaugeWriter, SaysWhereTheLinksComeFromWhereThatHasRoom) {
+    const std::string origin = "beta 6, seed 7";
+    for (gauge_format format : {gauge_format::ildg, gauge_format::ddalphaamg, gauge_format::nersc}) {
+        const temporary_file t;
+        gauge_writer writer(t.path(), format, extents, origin);
+        const gauge_field all = load(ildg(8));
+        writer.create();
+        const gauge_totals sum = writer.write(whole, all);
+        writer.verify(whole, all);
+        writer.finish(sum, 0.125);
+
+        const gauge_file file = open_gauge_file(t.path());
+        EXPECT_EQ(file.origin, format == gauge_format::ddalphaamg ? "" : origin);
+        gauge_field back(site_order::lexicographic(extents), gauge_components);
+        check_totals(file, read_links(file, whole, back));
+        for (const std::string wrong : {"a\nb", "<a>", "a & b", "\xc3\xa4"})
+            EXPECT_THROW(gauge_writer(t.path(), format, extents, wrong), input_error) << wrong;
+        EXPECT_THROW(gauge_writer(t.path(), format, extents, std::string(201, 'a')), input_error);
+    }
+}
+
 // A NERSC header has room for figures of one digit before the point: a longer one would overwrite the first link.
 TEST(GaugeWriter, RefusesAPlaquetteThatNoLinksHave) {
     for (gauge_format format : {gauge_format::ildg, gauge_format::ddalphaamg, gauge_format::nersc}) {

@@ -44,8 +44,9 @@ void reunitarise(lattice::gauge_field& links);
 /// Writes the links of all ranks; the name appears once the file is complete. Collective.
 /// Err: input_error on every rank: a cut over another number of ranks, a cut or a format that differ between ranks,
 ///      links of another shape, a file that can't be written.
-/// `plaquette` is Re tr / 3, for the formats that record it.
+/// `plaquette` is Re tr / 3, for the formats that record it; `origin`: as in lattice::gauge_writer.
 void write_configuration(const comm::job& j, const lattice::decomposition& cut, const lattice::gauge_field& links,
-                         double plaquette, lattice::gauge_format format, const std::string& path);
+                         double plaquette, lattice::gauge_format format, const std::string& path,
+                         const std::string& origin = {});
 
 } // namespace halocline::dirac

@@ -46,6 +46,7 @@ struct gauge_file {
     /// NERSC's BOUNDARY_1 … 4: the boundary conditions of the fermions with which the links were generated. The links
     /// themselves carry no sign for them.
     std::array<std::string, dimensions> fermion_boundaries;
+    std::string origin;                ///< where the links come from, as ILDG's info or NERSC's ENSEMBLE_LABEL say it
     std::vector<std::string> warnings; ///< trailing bytes, missing checksums, …
 };
 
@@ -102,8 +103,10 @@ double plaquette_tolerance(const gauge_file& file);
 /// written is read back, from disk where there is one, and compared before the file takes the place of an older one.
 class gauge_writer {
   public:
-    /// Err: input_error for a format that can't be written, or an extent below 1.
-    gauge_writer(const std::string& path, gauge_format format, const coordinate& extents);
+    /// `origin`: as in gauge_file; DDalphaAMG's format has no room for it.
+    /// Err: input_error for a format that can't be written, an extent below 1, or an origin of more than 200 characters
+    ///      or others than printable ASCII without <, > and &.
+    gauge_writer(const std::string& path, gauge_format format, const coordinate& extents, std::string origin = {});
     gauge_writer(const gauge_writer&) = delete;
     gauge_writer& operator=(const gauge_writer&) = delete;
     ~gauge_writer() = default;
