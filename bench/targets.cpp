@@ -4,8 +4,8 @@
 // RUN is a file of JSON lines that other benches wrote in one go. Ratios are taken within a run; over several runs a
 // figure is the median, with its range; runs of different code are refused, and so are runs without any figure. Prints
 // three tables in Markdown: how many times as long others take, for README.md and docs/status.md; one row per target
-// with its worst figure, and all figures, for docs/measurements/; then what was not measured, and why. --json FILE gets one line per figure, and one of
-// "bench":"targets_missing" per point without any.
+// with its worst figure, and all figures, for docs/measurements/; then what was not measured, and why. --json FILE gets
+// one line per figure, and one of "bench":"targets_missing" per point without any.
 #include "support/command_line.hpp"
 #include "support/json_line.hpp"
 #include "support/output_file.hpp"

@@ -86,8 +86,8 @@ class block_gram_schmidt {
     [[nodiscard]] kernels::view<float> from(int first) const {
         return {v_.data + std::ptrdiff_t{first} * half_spinor * b_.lane_width, v_.stride};
     }
-    /// v_j += sum_{i < subtracted} factors_i v_i; then sums_{i - first} = <v_i, v_j> per block, for i in [first, j]. Both
-    /// in runs of sites, whose vectors the second finds in the cache.
+    /// v_j += sum_{i < subtracted} factors_i v_i; then sums_{i - first} = <v_i, v_j> per block, for i in [first, j].
+    /// Both in runs of sites, whose vectors the second finds in the cache.
     void project(int first, int j, int subtracted) {
         const int count = j - first + 1;
         const std::size_t n = static_cast<std::size_t>(count) * 2 * w_;

@@ -362,7 +362,8 @@ halocline_status halocline_solver_box(halocline_job* job, const halocline_solver
 halocline_status halocline_solver_create(halocline_job* job, const halocline_solver_options* options,
                                          const double* links, halocline_solver** solver);
 void halocline_solver_free(halocline_solver* solver);
-/* Solves D x = b from x = 0, or options.from_x. x and b: [site][spin][colour][re, im], as the links' sites; they may be the same array.
+/* Solves D x = b from x = 0, or options.from_x. x and b: [site][spin][colour][re, im], as the links' sites; they may
+ * be the same array.
  * Not converging is no failure: look at the report, which may be NULL. Collective. */
 halocline_status halocline_solver_solve(halocline_solver* solver, double* x, const double* b,
                                         halocline_solve_report* report);

@@ -173,16 +173,24 @@ TEST(Solver, SmoothsSeveralRightHandSidesWithoutACoarseLevel) {
     }
 }
 
-TEST(Solver, RefusesAnotherNumberOfSolutions) {
-    comm::run_threads(2, [](const comm::job& j) {
+/// A solver on 2 ranks, set up: body(job, the local box, the global lattice, the solver).
+template <class Body>
+void on_two_ranks(amg::solver_options options, Body&& body) {
+    options.blocks = {2, 2, 2, 2};
+    comm::run_threads(2, [&](const comm::job& j) {
         const auto cut = lattice::decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2}, {2, 2, 2, 2});
         const lattice::box local = cut.local_box(j.rank());
         const dirac::padded_links links(j, cut, halocline_test::links_near_one(local, cut.global(), 0.25));
-        amg::solver_options options = twelve_vectors();
-        options.blocks = {2, 2, 2, 2};
-        options.setup_iterations = 0;
         amg::solver solver(j, cut, links, {.m0 = -0.4}, options);
         solver.setup();
+        body(j, local, cut.global(), solver);
+    });
+}
+
+TEST(Solver, RefusesAnotherNumberOfSolutions) {
+    amg::solver_options options = twelve_vectors();
+    options.setup_iterations = 0;
+    on_two_ranks(options, [](const comm::job& j, const lattice::box& local, const coordinate&, amg::solver& solver) {
         lattice::field<double> x(local.extents, lattice::spinor_components),
             b(local.extents, lattice::spinor_components);
         const std::vector<lattice::field<double>*> to{&x};
@@ -200,64 +208,54 @@ TEST(Solver, RefusesAnotherNumberOfSolutions) {
 }
 
 TEST(Solver, RefusesASolutionThatIsSharedWithAnotherSystem) {
-    comm::run_threads(2, [](const comm::job& j) {
-        const auto cut = lattice::decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2}, {2, 2, 2, 2});
-        const lattice::box local = cut.local_box(j.rank());
-        const dirac::padded_links links(j, cut, halocline_test::links_near_one(local, cut.global(), 0.25));
-        amg::solver_options options = twelve_vectors();
-        options.blocks = {2, 2, 2, 2};
-        options.setup_iterations = 0;
-        options.at_once = 1; // so that b of the second is still needed when x of the first is written
-        amg::solver solver(j, cut, links, {.m0 = -0.4}, options);
-        solver.setup();
-        lattice::field<double> x(local.extents, lattice::spinor_components),
-            b(local.extents, lattice::spinor_components), c(local.extents, lattice::spinor_components);
-        halocline_test::fill_random(b, local, cut.global(), 5);
-        const auto refused = [&](std::vector<lattice::field<double>*> to,
-                                 const std::vector<const lattice::field<double>*>& from) {
-            return halocline_test::refusal([&] { (void)solver.solve(to, from); });
-        };
+    amg::solver_options options = twelve_vectors();
+    options.setup_iterations = 0;
+    options.at_once = 1; // so that b of the second is still needed when x of the first is written
+    on_two_ranks(
+        options, [](const comm::job&, const lattice::box& local, const coordinate& global, amg::solver& solver) {
+            lattice::field<double> x(local.extents, lattice::spinor_components),
+                b(local.extents, lattice::spinor_components), c(local.extents, lattice::spinor_components);
+            halocline_test::fill_random(b, local, global, 5);
+            const auto refused = [&](std::vector<lattice::field<double>*> to,
+                                     const std::vector<const lattice::field<double>*>& from) {
+                return halocline_test::refusal([&] { (void)solver.solve(to, from); });
+            };
 
-        EXPECT_EQ(refused({&x, &x}, {&b, &c}), "amg::solver: field x of right-hand side 0 is also field x of "
-                                               "right-hand side 1");
-        EXPECT_EQ(refused({&b, &x}, {&c, &b}), "amg::solver: field x of right-hand side 0 is also field b of "
-                                               "right-hand side 1");
-        EXPECT_EQ(refused({&b}, {&b}), "accepted"); // in place
-        EXPECT_EQ(refused({&x, &c}, {&b, &b}), "accepted");
-    });
+            EXPECT_EQ(refused({&x, &x}, {&b, &c}), "amg::solver: field x of right-hand side 0 is also field x of "
+                                                   "right-hand side 1");
+            EXPECT_EQ(refused({&b, &x}, {&c, &b}), "amg::solver: field x of right-hand side 0 is also field b of "
+                                                   "right-hand side 1");
+            EXPECT_EQ(refused({&b}, {&b}), "accepted"); // in place
+            EXPECT_EQ(refused({&x, &c}, {&b, &b}), "accepted");
+        });
 }
 
 TEST(Solver, GoesOnFromTheSolutionThatItIsGiven) {
-    comm::run_threads(2, [](const comm::job& j) {
-        const auto cut = lattice::decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2}, {2, 2, 2, 2});
-        const lattice::box local = cut.local_box(j.rank());
-        const dirac::padded_links links(j, cut, halocline_test::links_near_one(local, cut.global(), 0.25));
-        amg::solver_options options = twelve_vectors();
-        options.blocks = {2, 2, 2, 2};
-        options.tolerance = 1e-5;
-        amg::solver solver(j, cut, links, {.m0 = -0.4}, options);
-        solver.setup();
-        lattice::field<double> x(local.extents, lattice::spinor_components),
-            y(local.extents, lattice::spinor_components), b(local.extents, lattice::spinor_components);
-        halocline_test::fill_random(b, local, cut.global(), 5);
-        const amg::solver_report from_zero = solver.solve(x, b);
-        ASSERT_GT(from_zero.outer.iterations, 0);
-        y.copy_from(x);
+    amg::solver_options options = twelve_vectors();
+    options.tolerance = 1e-5;
+    on_two_ranks(options,
+                 [](const comm::job& j, const lattice::box& local, const coordinate& global, amg::solver& solver) {
+                     lattice::field<double> x(local.extents, lattice::spinor_components),
+                         y(local.extents, lattice::spinor_components), b(local.extents, lattice::spinor_components);
+                     halocline_test::fill_random(b, local, global, 5);
+                     const amg::solver_report from_zero = solver.solve(x, b);
+                     ASSERT_GT(from_zero.outer.iterations, 0);
+                     y.copy_from(x);
 
-        EXPECT_EQ(solver.solve(y, b, amg::initial_guess::x).outer.iterations, 0); // it is solved already
-        EXPECT_TRUE(std::ranges::equal(x.values(), y.values()));
-        y.data()[0] += 1e-3;
-        std::vector<lattice::field<double>*> to{&y};
-        const std::vector<const lattice::field<double>*> from{&b};
-        const amg::solver_report near = solver.solve(to, from, amg::initial_guess::x).front();
-        EXPECT_TRUE(near.converged());
-        EXPECT_GT(near.outer.iterations, 0);
-        EXPECT_LT(near.outer.iterations, from_zero.outer.iterations);
+                     EXPECT_EQ(solver.solve(y, b, amg::initial_guess::x).outer.iterations, 0); // it is solved already
+                     EXPECT_TRUE(std::ranges::equal(x.values(), y.values()));
+                     y.data()[0] += 1e-3;
+                     std::vector<lattice::field<double>*> to{&y};
+                     const std::vector<const lattice::field<double>*> from{&b};
+                     const amg::solver_report near = solver.solve(to, from, amg::initial_guess::x).front();
+                     EXPECT_TRUE(near.converged());
+                     EXPECT_GT(near.outer.iterations, 0);
+                     EXPECT_LT(near.outer.iterations, from_zero.outer.iterations);
 
-        const auto differ = j.rank() == 0 ? amg::initial_guess::zero : amg::initial_guess::x;
-        const std::string text = halocline_test::refusal([&] { (void)solver.solve(x, b, differ); });
-        EXPECT_NE(text.find("the initial guess of amg::solver::solve()"), std::string::npos) << text;
-    });
+                     const auto differ = j.rank() == 0 ? amg::initial_guess::zero : amg::initial_guess::x;
+                     const std::string text = halocline_test::refusal([&] { (void)solver.solve(x, b, differ); });
+                     EXPECT_NE(text.find("the initial guess of amg::solver::solve()"), std::string::npos) << text;
+                 });
 }
 
 TEST(Solver, ReachesTheToleranceByTheReferenceOperator) {

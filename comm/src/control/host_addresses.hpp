@@ -25,8 +25,9 @@ std::vector<host_address> host_addresses();
 void check_network(const std::string& wanted);
 
 /// The address on which this rank waits for ranks of other nodes.
-/// wanted: an interface ("eth0"), an address, or any network ("10.0.0.0/8") that contains one; "": the first network of node 0 in which
-/// every node has an address, no two the same; if there is none, the address of this host's default route.
+/// wanted: an interface ("eth0"), an address, or any network ("10.0.0.0/8") that contains one; "": the first network of
+/// node 0 in which every node has an address, no two the same; if there is none, the address of this host's default
+/// route.
 /// nodes: the addresses of each node; this rank's node is number `own`.
 /// Err: input_error: nothing fits; it lists the addresses of this host.
 std::string meeting_address(const std::string& wanted, std::span<const std::vector<host_address>> nodes,

@@ -56,8 +56,8 @@ class solver {
     /// Solves D x = b, from x = 0 or from what x holds, such as the solution of a solve that ran out of iterations.
     /// Collective.  Shape: lexicographic, 24 components.  Pre: setup().
     /// Not converging is a result, not an error.
-    /// Err: on every rank: input_error: no setup(), or the last one failed; a field of another shape, or another initial
-    /// guess, on any rank; job_error.
+    /// Err: on every rank: input_error: no setup(), or the last one failed; a field of another shape, or another
+    /// initial guess, on any rank; job_error.
     solver_report solve(lattice::field<double>& x, const lattice::field<double>& b,
                         initial_guess guess = initial_guess::zero);
     /// Solves D x_k = b_k for several right-hand sides, options.at_once of them in lockstep: each has the bits that it
